@@ -272,7 +272,7 @@ func searchCost(url string) (int, error) {
 	return sum / max(n, 1), nil
 }
 
-// callCost returns what a model writes for a call, apart from the tool's own arguments. Through a calling tool, through is
+// callCost returns the bytes that a model writes for a call, without the tool's own arguments. For a calling tool, through is
 // the name of the tool that it calls.
 func callCost(name, through string) int {
 	if through == "" {

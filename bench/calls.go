@@ -139,11 +139,11 @@ func startCallTargets(dir, binary, role, beside string) (subjects []callTarget, 
 	return subjects, stop, nil
 }
 
-// plainCall is the call as the upstream takes it.
+// plainCall is the call in the form that the upstream expects.
 var plainCall = []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a short text to echo","n":7}}}`)
 
-// startProxyTargets starts that binary of MCPProxy, with everything it keeps in
-// dir, and returns the ways through it once they are connected.
+// startProxyTargets starts the given MCPProxy binary with its data in dir, and returns the targets that call through it
+// when they are connected.
 func startProxyTargets(binary, dir, direct string) (*process, []callTarget, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, nil, err
@@ -198,7 +198,7 @@ func newRelayTarget(gateway, server string, body []byte, proxy *process) (callTa
 	return s, nil
 }
 
-// compareTargets measures all subjects alternately and prints the medians.
+// compareTargets measures all targets alternately and prints the medians.
 func compareTargets(o options, subjects []callTarget, clients int) error {
 	figures := make([][]measurement, len(subjects))
 	for _, s := range subjects {
@@ -277,7 +277,7 @@ func medianMeasurement(all []measurement) measurement {
 	}
 }
 
-// measureTarget lets clients call as fast as they can for the time given.
+// measureTarget makes clients call as fast as they can for the given time.
 func measureTarget(s callTarget, clients int, duration time.Duration) (measurement, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}
 	defer transport.CloseIdleConnections()
@@ -361,8 +361,8 @@ func postCall(ctx context.Context, client *http.Client, s callTarget) (int, []by
 // firstAnswerTimeout is how long a target may take for its first answer.
 const firstAnswerTimeout = 20 * time.Second
 
-// openSession initialises a client of revision 2025-06-18, as soon as the
-// gateway answers, and returns the headers of its further requests.
+// openSession initializes a client of revision 2025-06-18 as soon as the
+// gateway responds, and returns the headers for its further requests.
 func openSession(url string) (map[string]string, error) {
 	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`)
 	for deadline := time.Now().Add(firstAnswerTimeout); ; time.Sleep(2 * time.Millisecond) {
@@ -383,7 +383,7 @@ func openSession(url string) (map[string]string, error) {
 	}
 }
 
-// awaitSuccessfulCall waits until the call passes.
+// awaitSuccessfulCall repeats the call until it succeeds.
 func awaitSuccessfulCall(s callTarget) error {
 	for deadline := time.Now().Add(firstAnswerTimeout); ; time.Sleep(20 * time.Millisecond) {
 		err := callAndCheck(context.Background(), http.DefaultClient, s)

@@ -60,7 +60,7 @@ func measureStartup(binary, dir string, servers int) (time.Duration, error) {
 
 func formatMilliseconds(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d)/1e6) }
 
-// benchCatalog measures a catalogue of servers with a hundred tools each.
+// benchCatalog measures a catalog of servers with a hundred tools each.
 func benchCatalog(o options, dir, binary string) error {
 	upstream, err := startRole("role-upstream", strconv.Itoa(toolsPerServer))
 	if err != nil {
@@ -115,7 +115,7 @@ func measureCatalog(o options, start, binary, dir, config string) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("only %d of %d tools are searchable after %s", parseSearchTotal(body), want, firstAnswerTimeout)
 		}
-		// Such a search returns everything. Without a pause it would use a large part of the time that is measured.
+		// Such a search returns everything. Without a pause it would use a large part of the measured time.
 		time.Sleep(max(5*time.Millisecond, 10*time.Since(asked)))
 	}
 	fmt.Printf("%s: %d tools on %d servers searchable after %s, %s of processor time\n", start, want, o.servers, formatMilliseconds(time.Since(started)), formatMilliseconds(proxy.cpuTime()))

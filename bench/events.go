@@ -15,8 +15,8 @@ import (
 
 const eventRate = 500 // calls in a second
 
-// eventStreams are streams of events that stay open while calls are made. Those that
-// are not read stall as soon as the buffers between are full.
+// eventStreams are event streams that stay open while calls are made. Streams that
+// no one reads stall when the buffers in between are full.
 type eventStreams struct {
 	count int
 	read  bool
@@ -87,7 +87,7 @@ func benchEvents(o options, dir, binary string) error {
 	return nil
 }
 
-// openEventStreams opens streams and reads them, if they are to be read, until stop.
+// openEventStreams opens streams and, if requested, reads them until stop.
 func openEventStreams(url, key string, l eventStreams) (read *int64, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var reading sync.WaitGroup
@@ -123,8 +123,8 @@ func openEventStreams(url, key string, l eventStreams) (read *int64, stop func()
 	return read, stop, nil
 }
 
-// callAtSteadyRate makes eventRate calls a second for some time, and returns the processor
-// time for one. Each call has its time, so that a late one does not delay the others.
+// callAtSteadyRate makes eventRate calls per second for some time, and returns the CPU time per call.
+// Each call has a fixed start time, so that a late one does not delay the others.
 func callAtSteadyRate(s callTarget, duration time.Duration) (time.Duration, error) {
 	const clients = 4
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}

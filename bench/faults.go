@@ -13,8 +13,7 @@ import (
 	"mcpproxy/internal/testutil/faultrun"
 )
 
-// benchFaults plays each way to break things, o.rounds times, and prints what
-// was lost.
+// benchFaults runs each fault scenario o.rounds times, and prints the number of lost calls.
 func benchFaults(o options) error {
 	if err := faultfs.CheckAvailable(); err != nil {
 		return fmt.Errorf("file systems cannot be mounted here: %w", err)

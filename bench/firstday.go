@@ -22,7 +22,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// firstDayRun is the first day of a user with many servers. All run by npx, first with an empty npm cache, then with the cache
+// firstDayRun simulates the first day of a user with many servers. All run with npx, first with an empty npm cache, then with the cache
 // that the first run filled.
 type firstDayRun struct {
 	binary string
@@ -40,7 +40,7 @@ type firstDayRun struct {
 	wrong   int // calls that failed
 }
 
-// benchFirstDay runs both days and then each package by hand.
+// benchFirstDay runs both cases and then starts each package without MCPProxy.
 func benchFirstDay(o options, dir, binary string) error {
 	cache, days := filepath.Join(dir, "npm"), []string{"empty npm cache", "warm npm cache"}
 	if o.cache != "" {
@@ -82,10 +82,10 @@ type npmServer struct {
 	Env     map[string]string `json:"env"`
 }
 
-// parseFirstDayServers are servers from npm that run without an account.
+// parseFirstDayServers returns servers from npm that run without an account.
 func parseFirstDayServers(dir, cache, only string) map[string]*npmServer {
 	work := filepath.Join(dir, "work")
-	_ = os.MkdirAll(work, 0o700) // the servers say so if it is not there
+	_ = os.MkdirAll(work, 0o700) // servers report an error if it does not exist
 	env := func(add ...string) map[string]string {
 		all := map[string]string{"npm_config_cache": cache, "npm_config_update_notifier": "false",
 			"PUPPETEER_SKIP_DOWNLOAD": "true", "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD": "1"}
@@ -112,7 +112,7 @@ func parseFirstDayServers(dir, cache, only string) map[string]*npmServer {
 	return all
 }
 
-// firstDayList is name | package and arguments | environment.
+// firstDayList has lines of: name | package and arguments | environment.
 const firstDayList = `
 everything|@modelcontextprotocol/server-everything@2026.8.31 stdio|
 filesystem|@modelcontextprotocol/server-filesystem@2026.8.31 @W@|
@@ -184,7 +184,7 @@ func (d *firstDayRun) startAndWatch(servers map[string]*npmServer) error {
 	return nil
 }
 
-// pollServers notes the state of all servers and the load, and calls one that is ready.
+// pollServers stores the state of all servers and the load, and calls one that is ready.
 func (d *firstDayRun) pollServers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), firstAnswerTimeout)
 	defer cancel()
@@ -243,7 +243,7 @@ func (d *firstDayRun) printReport(day string, servers map[string]*npmServer) (mi
 	return missed
 }
 
-// startByHand starts the server as a person would and waits for its answer.
+// startByHand starts the server without MCPProxy and waits for its response.
 func (s *npmServer) startByHand(dir string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -280,14 +280,14 @@ func (s *npmServer) startByHand(dir string) (time.Duration, error) {
 	return 0, errors.Join(errors.New("it did not answer initialize"), lines.Err())
 }
 
-// processTreeLoad is the load average of the last minute that a process and its
-// descendants make by themselves: other work on the machine is not in it.
+// processTreeLoad is the one-minute load average of a process and its
+// descendants, without other work on the machine.
 type processTreeLoad struct {
 	value float64
 	last  time.Time
 }
 
-// sample counts the threads that run or wait for a disk now.
+// sample counts the threads that are running or waiting for a disk.
 func (l *processTreeLoad) sample(root int) float64 {
 	parents, active := map[int]int{}, map[int]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/task/[0-9]*/stat") // the pattern is well-formed

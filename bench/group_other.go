@@ -4,5 +4,5 @@ package main
 
 import "os/exec"
 
-// runInOwnProcessGroup leaves the command where it is: there are no process groups here.
+// runInOwnProcessGroup does nothing, because this system has no process groups.
 func runInOwnProcessGroup(*exec.Cmd) {}

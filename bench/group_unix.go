@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// runInOwnProcessGroup starts the command in a process group of its own, which ends with
-// its context: npx leaves the server that it started otherwise.
+// runInOwnProcessGroup starts the command in a new process group and kills the group when
+// the context ends. Otherwise, the server that npx started would keep running.
 func runInOwnProcessGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// hostileServers are the stdio servers that this program can be.
+// hostileServers are the stdio servers that this program can run as.
 func hostileServers() map[string]func() *mcptest.Server {
 	server := func(opt mcptest.Options) func() *mcptest.Server {
 		return func() *mcptest.Server { return mcptest.New(opt, mcptest.SampleTools()...) }
@@ -25,8 +25,8 @@ func hostileServers() map[string]func() *mcptest.Server {
 	}
 }
 
-// serveHostileHTTP serves the HTTP ones: on /json and /events a bad server that
-// answers so, on /pages one whose list has no end.
+// serveHostileHTTP serves the HTTP servers: on /json and /events a faulty server that responds
+// with JSON or events, on /pages a server whose list never ends.
 func serveHostileHTTP() error {
 	handler := func(opt mcptest.Options) *mcptest.Server { return mcptest.New(opt, mcptest.SampleTools()...) }
 	return listenAndServe(pathRouter{
@@ -35,7 +35,7 @@ func serveHostileHTTP() error {
 	})
 }
 
-// benchHostile runs every kind of hostile server together with a healthy one, and fails when a bound is missed.
+// benchHostile runs every kind of hostile server together with a healthy one, and fails if a bound is exceeded.
 func benchHostile(o options, dir, binary string) error {
 	r := &hostileRun{o: o, dir: dir}
 	stop, err := r.startProcesses(binary)
@@ -97,7 +97,7 @@ func (r *hostileRun) startProcesses(binary string) (stop func(), err error) {
 			entry(server, `"url":"http://%s/%s"`, bad.addr, path)
 		}
 		for name := range hostileServers() {
-			// With a child of its own, which is to end with it.
+			// It has its own child process, which must end with it.
 			entry(name+"-stdio", `"command":"sh","args":["-c","sleep 100000 & exec \"$0\"",%q],"env":{%q:"%d","MCPTEST_SERVER":%q}`, self, markVar, os.Getpid(), name)
 		}
 		return config + "}}"
@@ -109,8 +109,7 @@ func (r *hostileRun) startProcesses(binary string) (stop func(), err error) {
 	return stop, r.awaitConnected("http://" + good.addr + "/mcp")
 }
 
-// awaitConnected waits until everything is connected, and takes the measure of the daemon
-// at rest.
+// awaitConnected waits until all servers are connected, and measures the idle daemon.
 func (r *hostileRun) awaitConnected(direct string) error {
 	plain := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a short text to echo","n":7}}}`)
 	gateway := "http://" + r.base + "/mcp"
@@ -138,7 +137,7 @@ func (r *hostileRun) awaitConnected(direct string) error {
 	return nil
 }
 
-// awaitEcho waits until a server of the zoo answers a harmless call.
+// awaitEcho waits until a hostile server responds to a harmless call.
 func (r *hostileRun) awaitEcho(server string, limit time.Duration) error {
 	c := r.newCaller(mcptest.Surface{Path: "/mcp", Modern: true}, server)
 	for deadline := time.Now().Add(limit); ; time.Sleep(5 * time.Millisecond) {
@@ -152,7 +151,7 @@ func (r *hostileRun) awaitEcho(server string, limit time.Duration) error {
 	}
 }
 
-// enableServer enables the server and waits until it accepts calls. Until then, MCPProxy rejects calls without asking the
+// enableServer enables the server and waits until it accepts calls. Until then, MCPProxy rejects calls without contacting the
 // server.
 func (r *hostileRun) enableServer(server string) error {
 	if err := writeConfig(r.dir, r.config(server)); err != nil {
@@ -167,14 +166,14 @@ func (r *hostileRun) enableServer(server string) error {
 	return nil
 }
 
-// measureQuiet lets the neighbours call for a while without a hostile server.
+// measureQuiet makes the neighbors call for a while without a hostile server.
 func (r *hostileRun) measureQuiet(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	r.callNeighbours(ctx, func(n *neighbourClient) *callSamples { return &n.quiet })
 }
 
-// callNeighbours lets all neighbours call until ctx ends.
+// callNeighbours makes all neighbors call until ctx ends.
 func (r *hostileRun) callNeighbours(ctx context.Context, into func(*neighbourClient) *callSamples) {
 	var wg sync.WaitGroup
 	for _, n := range r.neighbours {
@@ -234,8 +233,8 @@ func (r *hostileRun) measureMode(m hostileMode, transport string) error {
 	return nil
 }
 
-// callHostileServer has the clients call what misbehaves, side by side with the
-// neighbours, for at least as long as the quiet was.
+// callHostileServer makes the clients call the hostile server at the same time as the
+// neighbors, for at least as long as measureQuiet.
 func (r *hostileRun) callHostileServer(m hostileMode, clients []*hostileServerClient) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -267,7 +266,7 @@ func (r *hostileRun) callHostileServer(m hostileMode, clients []*hostileServerCl
 	r.callNeighbours(ctx, func(n *neighbourClient) *callSamples { return &n.underLoad })
 }
 
-// reportMode prints what came of a mode and holds it against the bounds.
+// reportMode prints the result of a mode and compares it with the bounds.
 func (r *hostileRun) reportMode(m hostileMode, transport string, before float64, clients []*hostileServerClient) {
 	where := m.name + " over " + transport
 	peak := r.proxy.peakMemory()

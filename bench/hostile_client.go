@@ -16,7 +16,7 @@ type hostileServerClient struct {
 	outcomes []mcptest.CallOutcome
 }
 
-// hostileHTTPClient bounds every exchange: what takes that long hangs.
+// hostileHTTPClient has a timeout: a longer request counts as hanging.
 var hostileHTTPClient = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 
 func (r *hostileRun) newCaller(s mcptest.Surface, server string) *mcptest.GatewayClient {
@@ -31,7 +31,7 @@ func (r *hostileRun) newClients(server string) []*hostileServerClient {
 	return clients
 }
 
-// reportOutcomes prints what the calls came to, and holds it against the bounds.
+// reportOutcomes prints the outcomes of the calls, and compares them with the bounds.
 func (c *hostileServerClient) reportOutcomes(m hostileMode, r *hostileRun) {
 	if len(c.outcomes) == 0 {
 		return

@@ -11,7 +11,7 @@ const (
 	hostileRestart  = 2 * time.Second        // until a server that crashed answers again
 )
 
-// hostileMode is one way to misbehave: a tool of mcptest's zoo, or a server.
+// hostileMode is one kind of misbehavior: a sample tool of mcptest, or a server.
 type hostileMode struct {
 	name, tool, args string
 	right            string // a part of the right answer; "" when none is possible

@@ -21,7 +21,7 @@ type neighbourClient struct {
 	quiet, underLoad callSamples
 }
 
-// callSamples are the times of calls.
+// callSamples are the durations of calls.
 type callSamples struct {
 	all    []time.Duration
 	errors int
@@ -44,10 +44,10 @@ func (s *callSamples) p99() time.Duration {
 	return sorted[len(sorted)*99/100]
 }
 
-// neighbourPace is the time between two calls of a neighbour.
+// neighbourPace is the time between two calls of a neighbor.
 const neighbourPace = 3 * time.Millisecond
 
-// callUntilDone calls until ctx ends; a call that has begun is finished.
+// callUntilDone calls until ctx ends. It finishes a running call.
 func (n *neighbourClient) callUntilDone(ctx context.Context, into *callSamples) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true, DisableKeepAlives: n.newConnections}
 	defer transport.CloseIdleConnections()
@@ -72,16 +72,16 @@ func (n *neighbourClient) callUntilDone(ctx context.Context, into *callSamples) 
 	}
 }
 
-// resetPeakMemory makes peakMemory start again.
+// resetPeakMemory resets the value of peakMemory.
 func (p *process) resetPeakMemory() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0) // then it counts from the start
 }
 
-// markVar is in the environment of every process that the daemon starts, and of
-// theirs; its value is the number of this process.
+// markVar is in the environment of every process that the daemon starts, and of their
+// child processes. Its value is the PID of this process.
 const markVar = "MCPPROXY_BENCH_CHILD"
 
-// markedProcesses are the processes with the mark, other than zombies of others.
+// markedProcesses returns the processes with the mark, without zombies of other parents.
 func markedProcesses() []string {
 	var found []string
 	all, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is good
@@ -114,7 +114,7 @@ func (p *process) countZombieChildren() int {
 	return n
 }
 
-// machineLoadText says how busy the machine is with other things.
+// machineLoadText returns the load that other processes cause on the machine.
 func machineLoadText() string {
 	raw, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -5,18 +5,18 @@
 //	go run ./bench start     from the start of the process to the first answer
 //	go run ./bench catalog   10,000 tools on 100 servers (-servers 400: 40,000): until all are searchable; search; memory
 //	go run ./bench sizes     a result of 10 MB, and idle sessions: time, memory
-//	go run ./bench hostile   servers that crash, hang, flood and lie, next to a healthy one: ends with 1 when a bound is missed
-//	go run ./bench refusals  1,000,000 refused calls: latency of the other calls, growth of the log; ends with 1 when a bound is missed
-//	go run ./bench firstday  30 servers from npm, with an empty npm cache and again: until all are ready; ends with 1 when one is not
-//	go run ./bench faults    disks that die, fill up or are cleared, and kill -9: ends with 1 when a call was lost
-//	go run ./bench slow      clients that behave, next to 6,200 slow connections that send little: ends with 1 when a bound is missed
+//	go run ./bench hostile   servers that crash, hang, flood and lie, next to a healthy one: exit code 1 if a bound is exceeded
+//	go run ./bench refusals  1,000,000 refused calls: latency of the other calls, growth of the log; exit code 1 if a bound is exceeded
+//	go run ./bench firstday  30 servers from npm, with an empty npm cache and again: until all are ready; exit code 1 if one is not
+//	go run ./bench faults    disks that die, fill up or are cleared, and kill -9: exit code 1 if a call was lost
+//	go run ./bench slow      clients that behave, next to 6,200 slow connections that send little: exit code 1 if a bound is exceeded
 //	go run ./bench events    500 calls a second with none, one and twenty event streams, and with twenty that no one reads: CPU, memory
 //	go run ./bench bill      what the tools of 25 real servers cost a model on each surface, in tokens
 //	go run ./bench soak      500 calls a second for -duration: heap, goroutines and descriptors in its first quarter and its last
 //	go run ./bench across    findings across tools: in simulated installations and in the labelled corpora
 //	go run ./bench scan      findings in the labelled corpora, wrong verdicts, scan time
 //
-// Every role (upstream, floor, MCPProxy) is a process of its own, so that its CPU time can be separated from that of the load.
+// Every role (upstream, floor, MCPProxy) is a separate process, so that its CPU time is measured separately from the load.
 // The command prints figures. Only hostile, refusals, firstday, faults and slow have bounds to pass.
 package main
 
@@ -60,7 +60,7 @@ func main() {
 		"calls": withBinary("", benchCalls), "start": withBinary("", benchStartup), "catalog": withBinary(o.beside, benchCatalog), "sizes": withBinary("", benchSizes),
 		"hostile": withBinary("", benchHostile), "refusals": withBinary("", benchRefusals), "firstday": withBinary("", benchFirstDay),
 		"slow": withBinary(o.beside, benchSlow), "events": withBinary("", benchEvents), "soak": withBinary("", benchSoak), "bill": withBinary("", benchBill), "scan": benchScan, "across": benchCrossToolFindings, "faults": benchFaults,
-		// The roles that bench starts itself with.
+		// The roles in which bench starts itself.
 		"role-upstream": func(options) error { return serveUpstreamHTTP(flag.Args()) },
 		"role-sdk":      func(options) error { return serveUpstreamSDK() },
 		"role-stdio":    func(options) error { return serveUpstreamStdio() },

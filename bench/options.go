@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// options are what can be set from the command line.
+// options are the command-line options.
 type options struct {
 	duration time.Duration
 	rounds   int

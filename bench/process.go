@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// process is one of the programs that are measured.
+// process is a measured program.
 type process struct {
 	cmd  *exec.Cmd
 	addr string // the address that a role printed
@@ -44,7 +44,7 @@ func startRole(args ...string) (*process, error) {
 	return p, nil
 }
 
-// stopAndReadLastLine ends a role, and gives the last whole line that it printed.
+// stopAndReadLastLine ends a role, and returns the last complete line that it printed.
 func (p *process) stopAndReadLastLine() string {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
 	last := ""
@@ -77,7 +77,7 @@ func startProxy(binary, dir, listen, config string) (*process, error) {
 
 func configPath(dir string) string { return filepath.Join(dir, "mcp_config.json") }
 
-// writeConfig writes the configuration, which a running MCPProxy takes over.
+// writeConfig writes the configuration, which a running MCPProxy then applies.
 func writeConfig(dir, config string) error {
 	return os.WriteFile(configPath(dir), []byte(config), 0o600)
 }
@@ -88,7 +88,7 @@ func (p *process) stop() {
 	_ = p.cmd.Wait()                          // ended by a signal
 }
 
-// cpuTime is the processor time that the process has used, of all its threads.
+// cpuTime returns the CPU time of all threads of the process.
 func (p *process) cpuTime() time.Duration {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
 	if err != nil {
@@ -106,10 +106,10 @@ func (p *process) cpuTime() time.Duration {
 	return total
 }
 
-// residentMemory is the resident set of the process in MiB.
+// residentMemory returns the RSS of the process in MiB.
 func (p *process) residentMemory() float64 { return p.readStatusField("VmRSS:") }
 
-// peakMemory is the largest that it has been.
+// peakMemory returns the peak RSS in MiB.
 func (p *process) peakMemory() float64 { return p.readStatusField("VmHWM:") }
 
 func (p *process) readStatusField(field string) float64 {
@@ -126,7 +126,7 @@ func (p *process) readStatusField(field string) float64 {
 	return 0
 }
 
-// buildBinary makes the MCPProxy binary that is measured.
+// buildBinary builds the MCPProxy binary to measure.
 func buildBinary(dir string) (string, error) {
 	binary := filepath.Join(dir, "mcpproxy")
 	cmd := exec.Command("go", "build", "-o", binary, "./cmd/mcpproxy")
@@ -134,8 +134,8 @@ func buildBinary(dir string) (string, error) {
 	return binary, cmd.Run()
 }
 
-// withBinary runs a benchmark with a folder, which goes when it has ended, and with
-// the binary, which is built there unless one is given.
+// withBinary runs a benchmark with a temporary directory and with the binary, which it builds
+// there unless one is given.
 func withBinary(binary string, bench func(o options, dir, binary string) error) func(options) error {
 	return func(o options) error {
 		dir, err := os.MkdirTemp("", "mcpproxy-bench-")

@@ -36,9 +36,8 @@ type refusalsRun struct {
 	misses []string
 }
 
-// benchRefusals refuses very many calls, in which everything varies that is the
-// client's, and fails when a call that reached a server is gone, when the log has
-// grown too much, or when others notice a client in a loop.
+// benchRefusals makes very many calls that are refused, with varying client data. It fails if the record of a call that
+// reached a server is missing, if the log grew too much, or if a client in a loop slows down other clients.
 func benchRefusals(o options, dir, binary string) error {
 	r := &refusalsRun{dir: dir}
 	upstream, err := startRole("role-upstream")
@@ -119,7 +118,7 @@ func (r *refusalsRun) measureNextToLoopingClient(call callTarget, session map[st
 	}
 }
 
-// floodWithRefusedCalls has many clients refused, and looks at what that does to the log.
+// floodWithRefusedCalls makes refused calls of many clients, and measures the effect on the log.
 func (r *refusalsRun) floodWithRefusedCalls(call callTarget, refused int) error {
 	key, err := os.ReadFile(filepath.Join(r.dir, "data", "api_key"))
 	if err != nil {
@@ -161,7 +160,7 @@ func (r *refusalsRun) floodWithRefusedCalls(call callTarget, refused int) error 
 	return r.checkLogBounds(calls, before, peak.Load(), answered, refused)
 }
 
-// checkLogBounds holds the log against the bounds, before and after a stop.
+// checkLogBounds compares the log with the bounds, before and after a stop.
 func (r *refusalsRun) checkLogBounds(calls, before, peak int64, answered, refused int) error {
 	left, err := r.countRecords("type=tool_call")
 	if err != nil {
@@ -194,8 +193,8 @@ func (r *refusalsRun) checkLogBounds(calls, before, peak int64, answered, refuse
 	return nil
 }
 
-// sendRefusedCalls makes calls that are refused, from many connections, and returns how
-// many were.
+// sendRefusedCalls makes calls that are refused, over many connections, and returns their
+// number.
 func (r *refusalsRun) sendRefusedCalls(n int) int {
 	var next, answered atomic.Int64
 	var wg sync.WaitGroup
@@ -219,7 +218,7 @@ func (r *refusalsRun) sendRefusedCalls(n int) int {
 	return int(answered.Load())
 }
 
-// newRefusedCall is one refused call of client c: the same again and again, or another
+// newRefusedCall returns a refused call of client c: the same call each time, or a different one
 // each time, on all surfaces.
 func (r *refusalsRun) newRefusedCall(c int, i int64) callTarget {
 	path, name, arguments, client := "/mcp", "call_tool_read", `{"name":"http:ecco","args":{}}`, "bench"
@@ -239,7 +238,7 @@ func (r *refusalsRun) newRefusedCall(c int, i int64) callTarget {
 		`"io.modelcontextprotocol/clientInfo":{"name":%q,"version":"1"}}}}`, i, name, arguments, client)}
 }
 
-// fetchActivity asks for a page of the log.
+// fetchActivity returns a page of the log.
 func (r *refusalsRun) fetchActivity(query string, to any) error {
 	req, err := http.NewRequest(http.MethodGet, "http://"+r.base+"/api/v1/activity?"+query, nil)
 	if err != nil {
@@ -264,7 +263,7 @@ func (r *refusalsRun) countRecords(query string) (int64, error) {
 	return page.Total, err
 }
 
-// totalRefusals adds up the refusals that the records count.
+// totalRefusals returns the sum of the refusals in the records.
 func (r *refusalsRun) totalRefusals() (times int64, err error) {
 	for cursor := ""; ; {
 		var page struct {
@@ -283,7 +282,7 @@ func (r *refusalsRun) totalRefusals() (times int64, err error) {
 	}
 }
 
-// logSize is the size of the spool and the database.
+// logSize returns the size of the spool and the database.
 func (r *refusalsRun) logSize() (size int64) {
 	for _, pattern := range []string{"spool/*", "*.db*"} {
 		files, _ := filepath.Glob(filepath.Join(r.dir, "data", pattern)) // the patterns are good

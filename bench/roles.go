@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// rpcMessage is the JSON-RPC envelope as a usual server decodes it.
+// rpcMessage is the JSON-RPC envelope as a typical server decodes it.
 type rpcMessage struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -22,13 +22,13 @@ type rpcMessage struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 }
 
-// echoTool is what the upstream of the call benchmark offers.
+// echoTool is the tool of the upstream in the call benchmark.
 const echoTool = `{"name":"echo","description":"Echo a text.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"n":{"type":"integer"}},"required":["text"],"additionalProperties":false},"annotations":{"readOnlyHint":true}}`
 
-// largeTool gives as much text as it is asked for.
+// largeTool returns a text of the requested size.
 const largeTool = `{"name":"large","description":"Give a text of so many bytes.","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer"}},"required":["bytes"],"additionalProperties":false},"annotations":{"readOnlyHint":true}}`
 
-// answerRequest is the upstream: it decodes the request and gives a small result.
+// answerRequest implements the upstream: it decodes the request and returns a small result.
 func answerRequest(raw []byte, tools []byte) []byte {
 	var m rpcMessage
 	if json.Unmarshal(raw, &m) != nil || m.ID == nil {
@@ -61,8 +61,8 @@ func answerRequest(raw []byte, tools []byte) []byte {
 	return out
 }
 
-// serveUpstreamHTTP serves MCP over HTTP: the echo tool on /mcp, and on /N (N a
-// number) the N-th part of a catalogue of made-up tools.
+// serveUpstreamHTTP serves MCP over HTTP: the echo tool on /mcp, and on /N (N is a
+// number) the N-th part of a catalog of synthetic tools.
 func serveUpstreamHTTP(args []string) error {
 	perServer := 100
 	if len(args) > 0 {
@@ -109,7 +109,7 @@ func serveUpstreamStdio() error {
 	return in.Err()
 }
 
-// serveMinimalRelay is the floor: the least that a relay on net/http can do.
+// serveMinimalRelay implements the floor: the minimum work of a relay on net/http.
 func serveMinimalRelay(args []string) error {
 	upstream := args[0]
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}}
@@ -143,7 +143,7 @@ func serveMinimalRelay(args []string) error {
 	}))
 }
 
-// listenAndServe listens on a free port of the loopback and prints it.
+// listenAndServe listens on a free loopback port and prints it.
 func listenAndServe(h http.Handler) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -157,7 +157,7 @@ var verbs = []string{"get", "list", "create", "update", "delete", "search", "exp
 var nouns = []string{"issue", "invoice", "customer", "repository", "calendar event", "document", "deployment", "ticket", "message", "report",
 	"contact", "order", "pipeline", "branch", "subscription", "payment", "dashboard", "alert", "volume", "snapshot"}
 
-// syntheticTools are n tools of the part-th server, as a JSON array.
+// syntheticTools returns n tools of the server with index part, as a JSON array.
 func syntheticTools(part, n int) []byte {
 	out := []byte{'['}
 	for i := range n {

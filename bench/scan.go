@@ -20,8 +20,8 @@ type scannedSample struct {
 	took   time.Duration
 }
 
-// benchScan prints what the scanner finds in the labelled corpora, how often it
-// is wrong about real tools, and how long it takes.
+// benchScan prints the scanner's findings in the labeled corpora, its errors on
+// real tools, and the scan time.
 func benchScan(o options) error {
 	all, err := corpora.ReadAll(o.shared)
 	if err != nil {
@@ -159,8 +159,7 @@ func printScanTimes(samples []scannedSample) {
 		sum/time.Duration(len(times)), at(.5), at(.99), at(1), float64(bytes)/1e6/sum.Seconds())
 }
 
-// printMisjudged prints the malicious definitions that were not found and the
-// benign ones that were.
+// printMisjudged prints the false negatives and the false positives.
 func printMisjudged(samples []scannedSample) {
 	for _, s := range samples {
 		if s.Malicious == (s.report.Verdict != scan.Clean) {

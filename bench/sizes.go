@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The sizes that this benchmark uses.
+// The sizes of this benchmark.
 const (
 	largeResult  = 10_000_000 // bytes of text in the one result
 	manySessions = 1_000
@@ -32,7 +32,7 @@ func benchSizes(o options, dir, binary string) error {
 	return measureIdleSessions(binary, direct)
 }
 
-// startFreshProxy starts an MCPProxy of its own with the upstream.
+// startFreshProxy starts a new MCPProxy with the upstream.
 func startFreshProxy(binary, direct string) (proxy *process, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "mcpproxy-bench-")
 	if err != nil {
@@ -50,7 +50,7 @@ func startFreshProxy(binary, direct string) (proxy *process, stop func(), err er
 }
 
 // measureLargeResult compares the large result through MCPProxy with the direct call, and
-// says what memory the first one took.
+// prints the memory that the first one used.
 func measureLargeResult(o options, binary, direct, through string) error {
 	proxy, stop, err := startFreshProxy(binary, direct)
 	if err != nil {
@@ -104,7 +104,7 @@ func measureLargeResult(o options, binary, direct, through string) error {
 	return nil
 }
 
-// timeCall makes one call and says how long it took.
+// timeCall makes one call and returns its duration.
 func timeCall(s callTarget) (time.Duration, error) {
 	start := time.Now()
 	err := callAndCheck(context.Background(), http.DefaultClient, s)
@@ -137,7 +137,7 @@ func measureIdleSessions(binary, direct string) error {
 	return nil
 }
 
-// openAndEndSessions opens sessions, calls then, and ends them.
+// openAndEndSessions opens sessions, runs then, and ends the sessions.
 func openAndEndSessions(gateway string, n int, then func()) error {
 	var all []map[string]string
 	for range n {

@@ -20,8 +20,8 @@ import (
 const (
 	slowP99    = 2.0   // a client's p99 under attack, × its quiet one
 	slowGrowth = 128.0 // MiB that the daemon may grow by: 32 KiB for each of 4,000 connections
-	// An attacker sends a byte every few seconds, and opens a connection again
-	// that was ended a second ago.
+	// An attacker sends a byte every few seconds, and reopens a connection
+	// one second after it was ended.
 	slowDrip, slowPause = 5 * time.Second, time.Second
 )
 
@@ -50,8 +50,8 @@ func slowAttacks() []slowAttack {
 	}
 }
 
-// runSlowAttacks is the process that holds the connections of some attacks: their
-// numbers, after the address.
+// runSlowAttacks implements the process that holds the connections of some attacks. Its arguments are the
+// address and the indexes of the attacks.
 func runSlowAttacks(args []string) error {
 	if len(args) < 2 {
 		return errors.New("role-slow takes an address and numbers of attacks")
@@ -79,7 +79,7 @@ func runSlowAttacks(args []string) error {
 	}
 }
 
-// holdConnection holds one connection until it is ended.
+// holdConnection keeps one connection open until the peer ends it.
 func holdConnection(address, first string, opened, open *atomic.Int64) {
 	nc, err := net.Dial("tcp", address)
 	if err != nil {
@@ -100,7 +100,7 @@ func holdConnection(address, first string, opened, open *atomic.Int64) {
 	}
 }
 
-// benchSlow runs slow connections together with clients that behave, and fails when a bound is missed.
+// benchSlow runs slow connections together with well-behaved clients, and fails if a bound is exceeded.
 func benchSlow(o options, dir, binary string) error {
 	good, err := startRole("role-upstream")
 	if err != nil {
@@ -144,7 +144,7 @@ func benchSlow(o options, dir, binary string) error {
 	return nil
 }
 
-// newBehavingClients are clients that send whole requests, over kept and over new connections. One client bypasses MCPProxy:
+// newBehavingClients returns clients that send complete requests, over kept and over new connections. One client bypasses MCPProxy:
 // its delays are caused by the machine.
 func newBehavingClients(dir, address, direct string) ([]*neighbourClient, error) {
 	gateway := "http://" + address + "/mcp"
@@ -174,7 +174,7 @@ func newBehavingClients(dir, address, direct string) ([]*neighbourClient, error)
 	return clients, nil
 }
 
-// callForDuration lets all clients call for a while.
+// callForDuration makes all clients call for the given time.
 func callForDuration(clients []*neighbourClient, d time.Duration, into func(*neighbourClient) *callSamples) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -185,8 +185,8 @@ func callForDuration(clients []*neighbourClient, d time.Duration, into func(*nei
 	wg.Wait()
 }
 
-// measureUnderAttack measures the clients in turns, quiet and with some attacks, each
-// from its first connection on.
+// measureUnderAttack measures the clients alternately without and with some attacks, beginning
+// with the first connection of each attack.
 func measureUnderAttack(o options, proxy *process, address string, clients []*neighbourClient, name string, numbers []string) (missed []string, err error) {
 	for _, c := range clients {
 		c.quiet, c.underLoad = callSamples{}, callSamples{}

@@ -18,8 +18,8 @@ const soakEvery = 10 * time.Second
 // from the memory that the last collection left.
 var heldMetrics = []string{"go_memstats_heap_alloc_bytes", "go_memstats_next_gc_bytes", "go_goroutines", "process_open_fds", "process_resident_memory_bytes"}
 
-// benchSoak makes calls at a steady rate for -duration, and prints what MCPProxy holds in
-// the first quarter of it and in the last: the means of what /metrics said.
+// benchSoak makes calls at a steady rate for -duration, and prints the means of heldMetrics in
+// the first and in the last quarter.
 func benchSoak(o options, dir, binary string) error {
 	upstream, err := startRole("role-upstream")
 	if err != nil {
@@ -67,7 +67,7 @@ func benchSoak(o options, dir, binary string) error {
 	}
 }
 
-// fetchHeldMetrics reads what held names from /metrics.
+// fetchHeldMetrics reads the heldMetrics from /metrics.
 func fetchHeldMetrics(addr string) (map[string]float64, error) {
 	resp, err := http.Get("http://" + addr + "/metrics")
 	if err != nil {

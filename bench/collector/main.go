@@ -1,12 +1,12 @@
-// Command collector has an agent call a tool through MCPProxy, with all three of them
-// sending their spans to a collector of OpenTelemetry, and prints the trace that it has.
+// Command collector makes an agent call a tool through MCPProxy. The agent, MCPProxy and the server send their spans to
+// an OpenTelemetry Collector, and the command prints the received trace.
 //
 //	go build -o /tmp/mcpproxy ./cmd/mcpproxy && go run -C bench/collector . /tmp/mcpproxy
 //
-// The collector is the receiver that the OpenTelemetry Collector is made of, over HTTP;
-// agent and server are those of the official SDKs. It ends with 1 unless each call is one trace of four
-// spans, one below the other, and nothing that was said, and no key, is in what came.
-// It is a module of its own, so that the product does not depend on a collector.
+// The collector is the OTLP receiver of the OpenTelemetry Collector, over HTTP. Agent and server use the official SDKs.
+// The exit code is 1 unless each call is one trace of four nested spans, and the received data contains no arguments,
+// results or keys.
+// It is a separate module, so that the product does not depend on a collector.
 package main
 
 import (
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// The texts that only the agent and the server may see.
+// Texts that must not be in spans.
 const (
 	argument = "a planted argument"
 	result   = "a planted result"
@@ -219,7 +219,7 @@ func callThroughProxy(ctx context.Context, dir, binary, collector, upstream stri
 	return strings.TrimSpace(string(saved)), err
 }
 
-// callWithSpan makes a call within a span of the agent. A call that fails ends no span.
+// callWithSpan makes a call within a span of the agent. The span of a failed call is not ended.
 func callWithSpan(ctx context.Context, url string, how mcp.CallToolParams, t oteltrace.Tracer) error {
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url}, nil)

@@ -1,7 +1,6 @@
-// Package corpora reads the labelled definitions that the scanner is measured
-// with, and learns from: the security corpora, and as honest ones also the tools
-// of real servers and those that retrieval is measured with. It finds them in a
-// directory that the program is told; they are never copied into the project.
+// Package corpora reads the labeled definitions with which the scanner is trained and measured: the security corpora
+// and, as benign definitions, the tools of real servers and of the retrieval sets. They are in a directory that the
+// program receives as a flag, and are never copied into the project.
 package corpora
 
 import (
@@ -21,7 +20,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Sample is one labelled definition.
+// Sample is one labeled definition.
 type Sample struct {
 	ID, Corpus, Technique string
 	Server                string     // "" if the corpus does not name it
@@ -33,7 +32,7 @@ type Sample struct {
 // PeerTool is a tool of another server.
 type PeerTool struct{ Server, Name string }
 
-// FoldIndex returns which of n parts the sample is in. Definitions of one server are in
+// FoldIndex returns the index of the sample's part, of n parts. Definitions of one server are in
 // the same part.
 func (s *Sample) FoldIndex(n uint32) uint32 {
 	h := fnv.New32a()
@@ -124,7 +123,7 @@ func parseLine(corpus string, text []byte) (Sample, bool, error) {
 	return s, ok, nil
 }
 
-// readToolList reads the answer of a real server to tools/list. Variants of a server count as that server.
+// readToolList reads the tools/list result of a real server. A variant of a server has the same server name.
 func readToolList(file string) ([]Sample, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

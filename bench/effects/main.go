@@ -1,5 +1,5 @@
 // Command effects measures how well the classifier infers hints from a tool's definition: against the declared hints of real
-// servers, and over all tool names that speak of deleting.
+// servers, and for all tool names that describe a deletion.
 //
 //	go run ./bench/effects [-data dir] [-list tune|held|names] [-find regexp]
 //
@@ -30,8 +30,7 @@ func main() {
 	}
 }
 
-// corpusFiles are the sets of definitions without hints, below the directory of the
-// data.
+// corpusFiles are the sets of definitions without hints, below the data directory.
 func corpusFiles() []string {
 	return []string{
 		"security-corpora/benign-docker-registry/corpus.jsonl",

@@ -137,9 +137,8 @@ func newConfusionMatrix(samples []declaredTool, keep func(declaredTool) bool) co
 	return m
 }
 
-// countWarned counts the tools with a declaration of which a call in the read lane
-// would be warned of, did they carry no hints: of those that only read, and of
-// those that do not.
+// countWarned counts the tools with declared hints for which a call in the read lane would cause a warning if they had
+// no hints: separately for tools that are read-only and for tools that are not.
 func countWarned(samples []declaredTool, keep func(declaredTool) bool) (reading, readers, changing, changers int) {
 	for _, s := range samples {
 		if s.declared == unsaid || !keep(s) {
@@ -158,7 +157,7 @@ func countWarned(samples []declaredTool, keep func(declaredTool) bool) (reading,
 	return reading, readers, changing, changers
 }
 
-// fraction returns a of b, and 0 of nothing.
+// fraction returns a/b, or 0 if b is 0.
 func fraction(a, b int) float64 {
 	if b == 0 {
 		return 0
@@ -166,9 +165,8 @@ func fraction(a, b int) float64 {
 	return float64(a) / float64(b)
 }
 
-// precisionAndRecall are how often what is inferred as op is declared so, and the other way
-// round. A tool that says only that it does not only read counts for neither
-// write nor destructive, but against read.
+// precisionAndRecall returns the precision and the recall of the inferred lane op against the declared hints. A tool that
+// only declares readOnlyHint=false counts neither as write nor as destructive, but as an error if inferred as read.
 func (m confusionMatrix) precisionAndRecall(op policy.Operation) (precision, recall float64) {
 	says := map[policy.Operation]declaredClass{policy.Read: saysRead, policy.Write: saysWrite, policy.Destructive: saysDelete}[op]
 	right, inferred, declared := m[says][op], 0, 0
@@ -196,7 +194,7 @@ func (m confusionMatrix) print(w io.Writer, title string) {
 	fmt.Fprintf(w, "  %-12s precision %.3f  recall %.3f\n", "not read", p, r)
 }
 
-// notReadPrecisionAndRecall are the scores of what does not only read, however it is called.
+// notReadPrecisionAndRecall returns precision and recall of "not read-only": write and destructive together.
 func (m confusionMatrix) notReadPrecisionAndRecall() (precision, recall float64) {
 	right, missed := 0, 0
 	for _, c := range []declaredClass{saysWrite, saysDelete, saysChange} {
@@ -206,18 +204,18 @@ func (m confusionMatrix) notReadPrecisionAndRecall() (precision, recall float64)
 	return fraction(right, right+m[saysRead][policy.Write]+m[saysRead][policy.Destructive]), fraction(right, right+missed)
 }
 
-// deletionWord finds names that speak of taking away. It shares nothing with
-// the classifier, on purpose.
+// deletionWord matches names that describe a deletion. It is deliberately independent of the
+// classifier.
 var deletionWord = regexp.MustCompile(`(?i)delet|remov|purg|destroy|destruct|wipe|truncat|kill|revok|uninstall|eras|terminat|unlink|prune|evict|expunge|obliterate|drop|nuke|shred|discard|(^|[^a-z])(del|rm|rmdir|clear|empty|flush|trash|reset|overwrite|unregister|deregister|cleanup|clean)([^a-z]|$)`)
 
-// harmlessWord are words that hold one of those by chance.
+// harmlessWord matches words that contain one of those by coincidence.
 var harmlessWord = regexp.MustCompile(`(?i)s-?kills?([^a-z]|$)|skill|overkill|dropbox|dropdown|droplet|airdrop|raindrop|backdrop|shipping|swipe|cameras?|eras?([^a-z]|$)|(op|gen|fed|lib|consid|num)eras?|eraser`)
 
 func isNamedLikeDeletion(name string) bool {
 	return deletionWord.MatchString(harmlessWord.ReplaceAllString(name, " "))
 }
 
-// deletionsInferredRead returns the tools that are named like a deletion and inferred to read.
+// deletionsInferredRead returns the tools whose name describes a deletion and that are inferred as read.
 func deletionsInferredRead(samples []declaredTool) (like int, read []string) {
 	for _, s := range samples {
 		if !isNamedLikeDeletion(s.definition.ID.Tool) {
@@ -231,17 +229,17 @@ func deletionsInferredRead(samples []declaredTool) (like int, read []string) {
 	return like, read
 }
 
-// codeParameterName and codeParameterDescription find parameters that take a program or a query which can
-// write, by their name and by their description. They share nothing with the
-// classifier, on purpose.
+// codeParameterName and codeParameterDescription match parameters for a program, or for a query that can
+// write, by their name and by their description. They are deliberately independent of the
+// classifier.
 var (
 	codeParameterName        = regexp.MustCompile(`(?i)^(.*_)?(sql|cypher|sparql|graphql|gremlin|shell|bash|javascript|python|script|command|statement)([_-]?(query|code|text|statement|string))?$`)
 	codeParameterDescription = regexp.MustCompile(`(?i)^\W*(\w+\W+){0,3}?(sql|cypher|sparql|graphql|gremlin|shell|bash|javascript|python|powershell)\s+(query|statement|command|code|script|function|expression)`)
-	// notCodeItself begins what only speaks of code: the name of a script, a time limit.
+	// notCodeItself matches the start of descriptions that only mention code: the name of a script, a time limit.
 	notCodeItself = regexp.MustCompile(`(?i)\b(of|for|id|name|path|file|whether|how|which|maximum|number)\b`)
 )
 
-// toolsTakingCode returns the tools that take code, with the parameter.
+// toolsTakingCode returns the tools that accept code, with the name of the parameter.
 func toolsTakingCode(samples []declaredTool) (tools []declaredTool, parameters []string) {
 	for _, s := range samples {
 		var schema struct {
@@ -266,7 +264,7 @@ func toolsTakingCode(samples []declaredTool) (tools []declaredTool, parameters [
 	return tools, parameters
 }
 
-// operationCountsText says how many tools are inferred to be what.
+// operationCountsText returns the number of tools per inferred operation.
 func operationCountsText(samples []declaredTool) string {
 	n := map[policy.Operation]int{}
 	for _, s := range samples {
@@ -275,7 +273,7 @@ func operationCountsText(samples []declaredTool) string {
 	return fmt.Sprintf("%5d tools: %5d read, %5d write, %5d destructive", len(samples), n[policy.Read], n[policy.Write], n[policy.Destructive])
 }
 
-// printDisagreements lists what is inferred otherwise than declared.
+// printDisagreements prints the tools whose inferred and declared lanes differ.
 func printDisagreements(w io.Writer, samples []declaredTool, keep func(declaredTool) bool) {
 	type line struct {
 		order string

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/catalog/scan"
 )
 
-// findingCounts counts what is found of some definitions.
+// findingCounts counts the verdicts about some definitions.
 type findingCounts struct{ all, review, block, judge, without int }
 
 func (t *findingCounts) scanAndCount(s *corpora.Sample, by scan.Options) scan.Report {
@@ -30,7 +30,7 @@ func (t *findingCounts) scanAndCount(s *corpora.Sample, by scan.Options) scan.Re
 	return r
 }
 
-// countsByCorpus are tallies by the corpus of the definitions.
+// countsByCorpus has counts by corpus.
 type countsByCorpus map[string]findingCounts
 
 func (t countsByCorpus) scanAndCount(s *corpora.Sample, by scan.Options) scan.Report {
@@ -40,7 +40,7 @@ func (t countsByCorpus) scanAndCount(s *corpora.Sample, by scan.Options) scan.Re
 	return r
 }
 
-// merge adds what others counted.
+// merge adds other counts.
 func (t countsByCorpus) merge(others countsByCorpus) {
 	for corpus, o := range others {
 		of := t[corpus]
@@ -48,7 +48,7 @@ func (t countsByCorpus) merge(others countsByCorpus) {
 	}
 }
 
-// total returns all as one.
+// total returns the sum of all corpora.
 func (t countsByCorpus) total() (all findingCounts) {
 	for _, of := range t {
 		all = all.plus(of)
@@ -65,7 +65,7 @@ func (t findingCounts) String() string {
 	return fmt.Sprintf("%d\t%.2f %%\t%.2f %%\t%.2f %%\t%.2f %%", t.all, share(t.review), share(t.block), share(t.judge), share(t.without))
 }
 
-// evaluateWithout judges a corpus, and a fold of the honest definitions, with a model that was learned without either.
+// evaluateWithout evaluates a corpus, and a fold of the benign definitions, with a model that was trained without either.
 func (t *trainingData) evaluateWithout(set string, fold uint32, verbose bool) (attacks findingCounts, honest countsByCorpus) {
 	honest = countsByCorpus{}
 	next, third := (fold+1)%foldCount, (fold+2)%foldCount
@@ -83,7 +83,7 @@ func (t *trainingData) evaluateWithout(set string, fold uint32, verbose bool) (a
 	return attacks, honest
 }
 
-// evaluateUnseen judges definitions that nothing was learned from.
+// evaluateUnseen evaluates definitions that were not used for training.
 func evaluateUnseen(samples []corpora.Sample, m *scan.PhraseModel, verbose bool) (attacks, honest findingCounts) {
 	by := scan.Options{Classifier: m}
 	for k := range samples {

@@ -25,7 +25,7 @@ func corporaDir(t *testing.T) string {
 	return dir
 }
 
-// TestSeeds: the texts of each seed have no brackets left, and all their lists exist.
+// TestSeeds checks that the texts of each seed have no brackets left, and that all their lists exist.
 func TestSeeds(t *testing.T) {
 	g, err := parseSeeds(seedText)
 	if err != nil {
@@ -51,8 +51,8 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestModelIsReproducible: training gives the embedded model again, byte for byte. Held-out poison is found and
-// held-out honest servers give no finding; a full run trains it eight times.
+// TestModelIsReproducible checks that training produces the embedded model, byte for byte, that held-out attacks are
+// found, and that held-out benign servers have no finding. A full run trains eight times.
 func TestModelIsReproducible(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it learns anew")
@@ -84,7 +84,7 @@ func TestModelIsReproducible(t *testing.T) {
 	}
 }
 
-// TestFolds: all definitions of a server are in the same fold.
+// TestFolds checks that all definitions of a server are in the same fold.
 func TestFolds(t *testing.T) {
 	a, b := corpora.Sample{ID: "1", Server: "s"}, corpora.Sample{ID: "2", Server: "s"}
 	if a.FoldIndex(foldCount) != b.FoldIndex(foldCount) {

@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/catalog/scan"
 )
 
-// phraseExample is a phrase to learn from.
+// phraseExample is a phrase for training.
 type phraseExample struct {
 	features []uint16
 	norm     float64 // divides the sum of its weights
@@ -15,7 +15,7 @@ type phraseExample struct {
 	positive bool    // it is poison
 }
 
-// learningParameters is how weights are learned.
+// learningParameters configures the training.
 type learningParameters struct {
 	epochs int     // how often each example is seen
 	rate   float64 // of the steps
@@ -23,9 +23,9 @@ type learningParameters struct {
 	drop   int     // of 100 features those that a step leaves out, so that no few of them carry a phrase alone
 }
 
-// logisticModel is the weights while they are learned: a logistic regression, by steps
-// that grow smaller for features that are seen often (AdaGrad). Products are
-// rounded before they are added, so that no machine fuses the two.
+// logisticModel has the weights during training: a logistic regression with AdaGrad,
+// whose steps become smaller for frequent features. Products are rounded before they
+// are added, so that no CPU fuses the two operations.
 type logisticModel struct {
 	weights, squares []float64
 	bias             float64
@@ -43,7 +43,7 @@ func (m *logisticModel) score(e *phraseExample) float64 {
 	return float64(sum/e.norm) + m.bias
 }
 
-// learn goes over the examples, in an order that is drawn, but the same in every
+// learn trains on the examples in a random order, which is the same in every
 // run.
 func (m *logisticModel) learn(examples []phraseExample, how learningParameters) {
 	r := randomGenerator(1)
@@ -68,8 +68,8 @@ func (m *logisticModel) learn(examples []phraseExample, how learningParameters) 
 	}
 }
 
-// copyWithDroppedFeatures makes e an example with some of the features of another. It reports whether
-// there are any.
+// copyWithDroppedFeatures sets e to a copy of another example without some of its features. It reports whether
+// features are left.
 func (e *phraseExample) copyWithDroppedFeatures(of *phraseExample, drop int, r *randomGenerator) bool {
 	e.positive, e.weight, e.features = of.positive, of.weight, e.features[:0]
 	for _, f := range of.features {
@@ -106,7 +106,7 @@ func (m *logisticModel) decayWeights(by float64) {
 	}
 }
 
-// toQuantized returns the weights as they are kept. The bias is left out: it is in
+// toQuantized returns the weights as they are stored, without the bias, which is part of
 // the thresholds.
 func (m *logisticModel) toQuantized() *scan.PhraseModel {
 	q := &scan.PhraseModel{}

@@ -1,9 +1,9 @@
-// Command judge learns the weights of internal/catalog/scan, and prints how well they do on texts that were not used for
-// learning.
+// Command judge trains the weights of internal/catalog/scan, and prints their quality on texts that were not used for
+// training.
 //
 //	go run ./bench/judge --shared DIR [--out internal/catalog/scan/model.bin] [FILE...]
 //
-// It learns from the labelled definitions below DIR (package corpora) and from the texts of seeds.txt. The same input gives the
+// It trains on the labeled definitions below DIR (package corpora) and on the texts of seeds.txt. The same input gives the
 // same file, byte for byte. Sources and licences are in internal/catalog/scan/model.md. The weights reveal nothing of the
 // texts.
 //

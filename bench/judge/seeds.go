@@ -9,14 +9,14 @@ import (
 //go:embed seeds.txt
 var seedText string
 
-// seedTemplate is a template for many texts: a generator draws its choices.
+// seedTemplate is a template for many texts: a generator selects its alternatives.
 type seedTemplate struct {
 	family    string
 	malicious bool
 	text      string
 }
 
-// seedGrammar is the seeds, and the lists that they name.
+// seedGrammar has the seeds and the lists that they refer to.
 type seedGrammar struct {
 	seeds []seedTemplate
 	lists map[string][]string
@@ -60,7 +60,7 @@ func (r *randomGenerator) nextUint64() uint64 {
 
 func (r *randomGenerator) intBelow(n int) int { return int(r.nextUint64() % uint64(n)) }
 
-// drawText makes one text of a seed.
+// drawText returns one text of a seed.
 func (g *seedGrammar) drawText(text string, r *randomGenerator) string {
 	var out strings.Builder
 	for text != "" {
@@ -84,7 +84,7 @@ func (g *seedGrammar) drawText(text string, r *randomGenerator) string {
 	return out.String()
 }
 
-// cutBracket parts a text that begins with a bracket behind the closing one.
+// cutBracket splits a text that begins with a bracket after the closing bracket.
 func cutBracket(text string, closing byte) (inner, rest string) {
 	end := strings.IndexByte(text, closing)
 	return text[1:end], text[end+1:]

@@ -11,31 +11,31 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// trainingData is all the data to learn from.
+// trainingData contains all data for training.
 type trainingData struct {
 	samples []labelledSample
 	seeds   []phraseExample
 	owners  map[int]string // by pattern of the scanner: the one corpus with attacks that have it; "" when there are several
 }
 
-// labelledSample is a sample and its phrases.
+// labelledSample is a labeled sample and its phrases.
 type labelledSample struct {
 	*corpora.Sample
 	phrases []phraseExample
 	fold    uint32
 }
 
-// crawledCorpus is the corpus that has most of the honest definitions, of any quality.
+// crawledCorpus is the corpus with most of the benign definitions, of any quality.
 const crawledCorpus = "scale"
 
-// thresholdOnlyCorpus is the corpus whose definitions have licences that are not known, one and
-// all. Thresholds are held against them, no weight is learned from them.
+// thresholdOnlyCorpus is the corpus whose definitions all have an unknown license. They are used to set thresholds, but
+// not to train weights.
 const thresholdOnlyCorpus = "real-servers"
 
-// foldCount is in how many parts honest servers are split.
+// foldCount is the number of parts into which benign servers are split.
 const foldCount = 6
 
-// How the weights are learned: chosen with the sets left out that are judged.
+// The training parameters, chosen without the evaluation sets.
 var parameters = learningParameters{epochs: 2, rate: .3, decay: 3e-3, drop: 50}
 
 const (
@@ -48,8 +48,8 @@ const (
 	poisonMargin  = .5  // distance below the worst phrase within which phrases are poison too
 )
 
-// By how many of honest definitions the thresholds are set: those that the judge
-// alone may have reviewed, and those in which weak rules count.
+// The shares of benign definitions that determine the thresholds: those that the model
+// alone may flag for review, and those for which weak rules count.
 const (
 	reviewShare = .0016
 	agreeShare  = .06
@@ -85,7 +85,7 @@ func newTrainingData(samples []corpora.Sample) (*trainingData, error) {
 	return t, nil
 }
 
-// recordPatternOwners notes which patterns of the scanner an attack has.
+// recordPatternOwners records which patterns of the scanner match an attack.
 func (t *trainingData) recordPatternOwners(s *corpora.Sample) {
 	scan.Options{PatternFilter: func(pattern int) bool {
 		if owner, known := t.owners[pattern]; known && owner != s.Corpus {
@@ -97,8 +97,8 @@ func (t *trainingData) recordPatternOwners(s *corpora.Sample) {
 	}}.ScanDefinition(s.Definition)
 }
 
-// newDefinition makes a definition of a text; one that begins with a word and a
-// colon is what is said of a parameter of that name.
+// newDefinition returns a definition with a text. A text that begins with a word and a
+// colon becomes the description of a parameter of that name.
 func newDefinition(text string) (tool.Definition, error) {
 	members := map[string]any{"name": "x", "description": strings.TrimSpace(text)}
 	if name, said, ok := strings.Cut(text, ": "); ok && !strings.Contains(name, " ") {
@@ -111,7 +111,7 @@ func newDefinition(text string) (tool.Definition, error) {
 	return tool.ParseDefinition("s", raw)
 }
 
-// toPhraseExamples returns the phrases of a definition that say something.
+// toPhraseExamples returns the phrases of a definition that have features.
 func toPhraseExamples(d tool.Definition) (all []phraseExample) {
 	scan.EachClassifierPhrase(d, func(p *scan.PhraseFeatures) {
 		e := phraseExample{weight: 1, sum: p.Hash()}
@@ -124,7 +124,7 @@ func toPhraseExamples(d tool.Definition) (all []phraseExample) {
 	return all
 }
 
-// attackCorpora returns the corpora that hold attacks.
+// attackCorpora returns the corpora that contain attacks.
 func (t *trainingData) attackCorpora() (names []string) {
 	for _, s := range t.samples {
 		if s.Malicious && !slices.Contains(names, s.Corpus) {
@@ -134,7 +134,7 @@ func (t *trainingData) attackCorpora() (names []string) {
 	return names
 }
 
-// trainModel learns from all but the attacks of a corpus and the honest definitions of
+// trainModel trains on all samples except the attacks of a corpus and the benign definitions of
 // some folds.
 func (t *trainingData) trainModel(without string, not ...uint32) *logisticModel {
 	base := slices.Clone(t.seeds)
@@ -174,8 +174,8 @@ func (t *trainingData) trainModel(without string, not ...uint32) *logisticModel 
 	return m
 }
 
-// poisonPhrases returns the phrases of a malicious definition that a model finds the
-// worst, but none that honest ones have, too.
+// poisonPhrases returns the phrases of a malicious definition with the highest scores,
+// without phrases that benign definitions contain too.
 func (s *labelledSample) poisonPhrases(m *logisticModel, honest map[uint64]bool) (worst []phraseExample) {
 	best := math.Inf(-1)
 	for i := range s.phrases {
@@ -192,16 +192,16 @@ func (s *labelledSample) poisonPhrases(m *logisticModel, honest map[uint64]bool)
 	return worst
 }
 
-// setThresholds sets the thresholds by the scores of honest definitions that were not
-// learned from.
+// setThresholds sets the thresholds from the scores of benign definitions that were not
+// used for training.
 func setThresholds(m *scan.PhraseModel, scores []int) {
 	slices.Sort(scores)
 	at := func(share float64) int { return scores[int(float64(len(scores)-1)*(1-share))] + 1 }
 	m.Review, m.Support = at(reviewShare), at(agreeShare)
 }
 
-// honestScores returns the highest score of each honest definition of some folds.
-// One that is not of the crawl counts as several.
+// honestScores returns the highest score of each benign definition of some folds.
+// A definition outside the crawled corpus counts several times.
 func (t *trainingData) honestScores(m *scan.PhraseModel, of ...uint32) (scores []int) {
 	for _, s := range t.samples {
 		if s.Malicious || !slices.Contains(of, s.fold) {
@@ -217,8 +217,8 @@ func (t *trainingData) honestScores(m *scan.PhraseModel, of ...uint32) (scores [
 	return scores
 }
 
-// trainFinalModel learns from everything. Its thresholds are those that models without some
-// folds have on these.
+// trainFinalModel trains on all samples. It sets the thresholds by cross-validation: each fold is scored by a model
+// that was trained without it.
 func (t *trainingData) trainFinalModel() *scan.PhraseModel {
 	var scores []int
 	for fold := uint32(0); fold < foldCount; fold += 2 {

@@ -19,8 +19,8 @@ import (
 // chunkSize is the approximate size of the parts in which a clean text is scanned.
 const chunkSize = 2 << 10
 
-// printFlaggedCleanText prints how many chunks of clean text are said to hold a secret, and
-// how fast they were looked through.
+// printFlaggedCleanText prints the number of chunks of clean text in which a secret is found, and
+// the scan speed.
 func printFlaggedCleanText(w io.Writer, shared, further string, list bool) error {
 	dirs := []string{
 		filepath.Join(shared, "retrieval", "scale"), filepath.Join(shared, "real-servers"), filepath.Join(shared, "security-corpora", "benign-docker-registry"),
@@ -54,7 +54,7 @@ func printFlaggedCleanText(w io.Writer, shared, further string, list bool) error
 	return nil
 }
 
-// maskedExcerpt returns what was masked, with a little before it.
+// maskedExcerpt returns the masked text with a little context before it.
 func maskedExcerpt(before, after string) string {
 	i := 0
 	for i < len(before) && i < len(after) && before[i] == after[i] {
@@ -63,11 +63,11 @@ func maskedExcerpt(before, after string) string {
 	return fmt.Sprintf("%q as %q", before[max(0, i-60):min(len(before), i+60)], after[i:min(len(after), i+40)])
 }
 
-// textExtensions are the endings of files that are read.
+// textExtensions are the extensions of the files to read.
 var textExtensions = map[string]bool{".json": true, ".jsonl": true, ".gz": true, ".md": true, ".go": true, ".js": true, ".ts": true, ".py": true, ".txt": true, ".tsv": true,
 	".c": true, ".h": true, ".sh": true, ".css": true, ".html": true, ".yml": true, ".yaml": true, ".toml": true, ".mjs": true, ".cjs": true}
 
-// readChunks parts the texts below a directory at the ends of lines.
+// readChunks splits the texts below a directory at line breaks.
 func readChunks(dir string) (chunks []string, size int, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() || !textExtensions[filepath.Ext(path)] || strings.Contains(path, "test") {

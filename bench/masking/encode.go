@@ -18,7 +18,7 @@ const (
 	anyWord  = letters + decimals
 )
 
-// A secretGenerator makes real-looking secrets and texts around them.
+// secretGenerator generates realistic secrets and texts around them.
 type secretGenerator struct{ *rand.Rand }
 
 func (m secretGenerator) randomString(set string, n int) string {
@@ -29,7 +29,7 @@ func (m secretGenerator) randomString(set string, n int) string {
 	return string(b)
 }
 
-// newToken returns a credential that has a form of its own.
+// newToken returns a credential with a recognizable format.
 func (m secretGenerator) newToken() string {
 	switch m.IntN(9) {
 	case 0:
@@ -53,7 +53,7 @@ func (m secretGenerator) newToken() string {
 	return "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9." + base64.RawURLEncoding.EncodeToString(claims) + "." + m.randomString(anyWord+"-_", 43)
 }
 
-// newPassword returns a secret that only its name tells.
+// newPassword returns a secret that is recognizable only by its name.
 func (m secretGenerator) newPassword() string {
 	return m.randomString(anyWord, 10+m.IntN(12)) + m.randomString(decimals, 2)
 }
@@ -88,8 +88,8 @@ func (m secretGenerator) newFileWithSecret() (text, secret string) {
 	return text, secret
 }
 
-// A encoding writes a text otherwise; at is where the byte at of the text begins in
-// that.
+// encoding writes a text in another form. at returns the position in that form of the byte at
+// a position of the text.
 type encoding struct {
 	encode        func(string) string
 	encodedOffset func(text string, at int) int
@@ -114,7 +114,7 @@ func allEncodings() map[string]encoding {
 	}
 }
 
-// newEncodedSamples makes samples of secrets in code, a rule for each form.
+// newEncodedSamples returns samples of encoded secrets, with one rule per form.
 func newEncodedSamples(seed uint64) []secretSample {
 	const each = 200
 	m := secretGenerator{rand.New(rand.NewPCG(seed, 0))}
@@ -179,7 +179,7 @@ func newEncodedSamples(seed uint64) []secretSample {
 	return samples
 }
 
-// splitSecret splits a secret in two or three.
+// splitSecret splits a secret into two or three parts.
 func splitSecret(m secretGenerator, s string) []string {
 	n := 2 + m.IntN(2)
 	parts := make([]string, 0, n)

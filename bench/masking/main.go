@@ -1,20 +1,20 @@
 // Command masking measures how well redact finds credentials: in the samples of
 // gitleaks' rules, in the keyword pairs of detect-secrets' tests, in encoded
-// forms that it makes itself from a seed, and in clean text, where it should
-// find none; and how fast it goes through that.
+// forms that it generates from a seed, and in clean text, where it should
+// find none. It also measures the scan speed.
 //
 //	go run ./bench/masking [-gitleaks file] [-detect-secrets dir] [-shared dir]
 //		[-clean dir,…] [-seed n] [-list half]
 //
-// Nothing of the two projects is kept here. In a checkout of gitleaks, tell.go.txt
-// in the place of cmd/generate/config/utils/validate.go has it print its samples,
-// others each time:
+// The repository contains nothing of the two projects. In a checkout of gitleaks, replace
+// cmd/generate/config/utils/validate.go with tell.go.txt to print its samples, which
+// differ in each run:
 //
 //	cd cmd/generate/config && go run . /tmp/rules.toml > samples.jsonl
 //
-// Its rules are parted by a hash of their name: what redact knows was chosen with
-// one half in view, the other shows what carries over. It prints figures and
-// judges nothing.
+// A hash of the rule's name splits its rules into two halves: redact was developed with
+// one half, and the other shows how well it generalizes. The command prints figures and
+// has no pass or fail result.
 package main
 
 import (
@@ -77,8 +77,8 @@ func isMasked(s secretSample) bool {
 	return isUnrecoverable(s, redact.Text(s.Text)) && json.Unmarshal(redact.JSON(quoted), &answer) == nil && isUnrecoverable(s, answer.Text)
 }
 
-// isUnrecoverable reports whether nothing of a secret is left that would be of use: no four
-// characters in ten of it side by side.
+// isUnrecoverable reports whether a text reveals no usable part of a secret: not even four in
+// ten of its characters in sequence.
 func isUnrecoverable(s secretSample, left string) bool {
 	if left == s.Text {
 		return false
@@ -99,7 +99,7 @@ func isUnseenRule(rule string) bool {
 	return h.Sum32()%2 == 1
 }
 
-// printFoundShare prints the mean over the rules of how much of each is found.
+// printFoundShare prints the mean detection rate over the rules.
 func printFoundShare(w io.Writer, title string, samples []secretSample, list string) {
 	type count struct{ found, all int }
 	rules := map[string]count{}

@@ -43,8 +43,8 @@ var (
 	pair     = regexp.MustCompile(`(?m)^    \((?:'(.*)'|"(.*)")\.format\((\w+_SECRET)\), (\w+_SECRET)\),`)
 )
 
-// readKeywordPairs reads the lines that detect-secrets' test of keywords holds a
-// secret in, each once; each is a rule.
+// readKeywordPairs reads the lines with a secret from the keyword tests of detect-secrets, each
+// once. Each line is a rule.
 func readKeywordPairs(checkout string) ([]secretSample, error) {
 	text, err := os.ReadFile(filepath.Join(checkout, "tests/plugins/keyword_test.py"))
 	if err != nil {

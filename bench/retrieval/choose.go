@@ -10,15 +10,15 @@ import (
 	"mcpproxy/internal/catalog/search"
 )
 
-// rankingChooser tries rankings on every set and says which one each set would have got without it:
-// the one that is best for the mean of the others.
+// rankingChooser evaluates rankings on every set. For each set it selects the ranking that is best for the mean of the
+// other sets.
 type rankingChooser struct {
 	w          io.Writer
 	sets       []*evaluationSet
 	maxQueries int // approximate maximum number of requests of a set; 0 for all
 }
 
-// setGroup is what is left out together: sets that share their tools.
+// setGroup is a group of sets that share their tools and are left out together.
 func setGroup(set string) string {
 	if strings.HasPrefix(set, "livemcp_") {
 		return "livemcp"
@@ -26,12 +26,12 @@ func setGroup(set string) string {
 	return set
 }
 
-// recallAndNDCG is recall among five and nDCG among ten.
+// recallAndNDCG has recall@5 and nDCG@10.
 type recallAndNDCG [2]float64
 
 func (p recallAndNDCG) mean() float64 { return (p[0] + p[1]) / 2 }
 
-// chooseFromFile reads rankings, a line each, as what differs from that of the product in JSON.
+// chooseFromFile reads rankings, one per line, as JSON with the differences from the ranking of the product.
 func (c *rankingChooser) chooseFromFile(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *rankingChooser) bestRankingWithout(left string, all [][]recallAndNDCG) 
 	return best
 }
 
-// evaluateRanking are those of a set with a ranking.
+// evaluateRanking returns the figures of a set with a ranking.
 func (s *evaluationSet) evaluateRanking(r *search.RankingParameters, most int) (sum recallAndNDCG) {
 	var parts []*search.ServerIndexPart
 	var ids []string

@@ -9,30 +9,29 @@ import (
 	"slices"
 )
 
-// metricNames names the figures, in the order of figures.
+// metricNames are the names of the figures, in their order.
 var metricNames = [...]string{"R@1", "R@3", "R@5", "R@10", "all@5", "nDCG@10", "MRR"}
 
-// queryMetrics are those of one query.
+// queryMetrics are the figures of one query.
 type queryMetrics [len(metricNames)]float64
 
 // resultsBySet are the figures of every query of every set.
 type resultsBySet map[string]map[string]queryMetrics
 
-// maxHits is how many hits are asked for: more than any figure but MRR looks at.
+// maxHits is the number of requested hits: more than any figure except MRR needs.
 const maxHits = 100
 
-// measure puts every request to the catalogue, without any filter, as
-// retrieve_tools does.
+// measure searches the catalog for every request, without a filter, like
+// retrieve_tools.
 func (s *evaluationSet) measure() map[string]queryMetrics {
 	return s.measureWithHabits(func(int) *search.Habits { return nil })
 }
 
-// foldCount is into how many parts the requests are divided to learn from use.
+// foldCount is the number of parts into which requests are split for learning from use.
 const foldCount = 5
 
-// measureWithLearnedHabits is measure with a prior from use. Each request is put to
-// habits that were learned from the other four parts of the requests and their
-// labels, so never from itself.
+// measureWithLearnedHabits is like measure, but with learning from use. Each request is evaluated with
+// data from the other four parts of the requests and their labels, never from itself.
 func (s *evaluationSet) measureWithLearnedHabits() map[string]queryMetrics {
 	tools := make(map[string]tool.ID, len(s.ids))
 	for id, label := range s.ids {
@@ -67,7 +66,7 @@ func (s *evaluationSet) measureWithHabits(habits func(query int) *search.Habits)
 	return out
 }
 
-// computeMetrics returns the figures of one answer.
+// computeMetrics returns the figures of one result list.
 func computeMetrics(q *labelledQuery, found []string) queryMetrics {
 	all5 := 0.0
 	if recallAt(q, found, 5) == 1 {
@@ -79,7 +78,7 @@ func computeMetrics(q *labelledQuery, found []string) queryMetrics {
 	}
 }
 
-// recallAt is the part of the labelled tools that is among the first k.
+// recallAt returns the share of the labeled tools that are among the first k hits.
 func recallAt(q *labelledQuery, found []string, k int) float64 {
 	n := 0
 	for _, id := range found[:min(k, len(found))] {
@@ -90,7 +89,7 @@ func recallAt(q *labelledQuery, found []string, k int) float64 {
 	return float64(n) / float64(max(1, len(q.Relevant)))
 }
 
-// ndcgAt is the discounted gain of the first k, as a part of the best possible.
+// ndcgAt returns the discounted gain of the first k hits, relative to the best possible one.
 func ndcgAt(q *labelledQuery, found []string, k int) float64 {
 	gains := make([]float64, len(q.Relevant))
 	for i, id := range q.Relevant {
@@ -110,7 +109,7 @@ func ndcgAt(q *labelledQuery, found []string, k int) float64 {
 	return sum / ideal
 }
 
-// reciprocalRank is one by the place of the first labelled tool.
+// reciprocalRank returns 1 divided by the rank of the first labeled tool.
 func reciprocalRank(q *labelledQuery, found []string) float64 {
 	for i, id := range found {
 		if slices.Contains(q.Relevant, id) {

@@ -33,8 +33,8 @@ func printMetrics(w io.Writer, sets []*evaluationSet, r resultsBySet) {
 	fmt.Fprintln(w)
 }
 
-// printDifferences prints the mean difference of every figure, paired query by query:
-// what both builds find equally hard does not count.
+// printDifferences prints the mean difference of every figure, paired by query,
+// which removes the variance between queries.
 func printDifferences(w io.Writer, sets []*evaluationSet, before, now resultsBySet) {
 	fmt.Fprintln(w)
 	printHeader(w, "difference")

@@ -20,7 +20,7 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// evaluationSet is a catalogue of tools and the requests put to it.
+// evaluationSet is a catalog of tools and the requests to search it with.
 type evaluationSet struct {
 	name    string
 	tools   int
@@ -31,7 +31,7 @@ type evaluationSet struct {
 	lists   map[string][]*tool.Definition
 }
 
-// labelledQuery is a request and the tools that answer it.
+// labelledQuery is a request and the relevant tools.
 type labelledQuery struct {
 	ID       string             `json:"id"`
 	Text     string             `json:"query"`
@@ -39,7 +39,7 @@ type labelledQuery struct {
 	Grades   map[string]float64 `json:"grades"`
 }
 
-// gain is what finding the tool is worth: one, or its grade where there are any.
+// gain returns the gain of a tool: 1, or its grade if the query has grades.
 func (q *labelledQuery) gain(id string) float64 {
 	if q.Grades != nil {
 		return q.Grades[id]
@@ -131,8 +131,7 @@ func parseTool(line []byte) (string, *tool.Definition, error) {
 	}, nil
 }
 
-// buildSnapshot makes the catalogue as the daemon does: servers that are configured
-// tell their tools.
+// buildSnapshot builds the catalog like the daemon: configured servers list their tools.
 func buildSnapshot(lists map[string][]*tool.Definition) *catalog.Snapshot {
 	var cfg config.Config
 	for server := range lists {
@@ -149,7 +148,7 @@ func buildSnapshot(lists map[string][]*tool.Definition) *catalog.Snapshot {
 	return c.Current()
 }
 
-// discardingApprovalStore keeps approvals no longer than they are needed here.
+// discardingApprovalStore is an approval store that stores nothing.
 type discardingApprovalStore struct{}
 
 func (discardingApprovalStore) LoadApprovals(context.Context) (s approval.StoredDecisions, err error) {

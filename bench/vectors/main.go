@@ -1,4 +1,4 @@
-// Command vectors learns word vectors for tool search. It writes the table that internal/catalog/search embeds, from texts of
+// Command vectors trains word vectors for tool search. It writes the table that internal/catalog/search embeds, from texts of
 // published tools alone.
 //
 //	go run ./bench/vectors -o internal/catalog/search/vectors.bin ../shared
@@ -51,7 +51,7 @@ const (
 	maxStems = 9000 // those of the most tools
 )
 
-// learnTable returns the table that the texts in a folder give.
+// learnTable returns the table that is trained on the texts in a directory.
 func learnTable(dir string) ([]byte, error) {
 	tools, err := readTools(dir)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// learned are the texts to learn from, judged those that the search is judged by.
+// learned are the directories of training texts, judged those of the evaluation sets.
 var (
 	trainingFiles  = []string{"retrieval/scale/tools.jsonl.gz", "security-corpora/benign-docker-registry/corpus.jsonl"}
 	evaluationSets = []string{"bfcl", "livemcp_agentq", "metatool", "ref065", "sealtools", "stabletoolbench"}
@@ -26,7 +26,7 @@ type publishedTool struct {
 	words []search.TrainingWord
 }
 
-// readTools reads every description once, and none that a judged set has.
+// readTools reads every description once, without those in an evaluation set.
 func readTools(dir string) (tools []publishedTool, err error) {
 	seen := map[string]bool{}
 	for _, set := range evaluationSets {

@@ -9,7 +9,7 @@ import (
 
 const dimensions = search.Dimensions
 
-// How it is learned.
+// The training parameters.
 const (
 	epochs        = 5
 	batch         = 256
@@ -25,13 +25,13 @@ type weightedWord struct {
 	in     *search.TrainingWord
 }
 
-// trainingExample is a tool to learn from.
+// trainingExample is a tool for training.
 type trainingExample struct {
 	name  string
 	words []weightedWord
 }
 
-// minWords is how many known words an example has at least.
+// minWords is the minimum number of known words in an example.
 const minWords = 4
 
 func toTrainingExamples(tools []publishedTool, stems []string) (out []trainingExample) {
@@ -54,15 +54,15 @@ func toTrainingExamples(tools []publishedTool, stems []string) (out []trainingEx
 	return out
 }
 
-// vectorModel has a vector for each stem, and what Adam remembers.
+// vectorModel has a vector for each stem, and the state of the Adam optimizer.
 type vectorModel struct {
 	vectors, gradient, mean, square []float32
 	touched                         []int // stems that have a gradient
 	isTouched                       []bool
 }
 
-// newVectorModel places every stem at random, rare ones further out. So two texts are at first similar as far as they share
-// rare words.
+// newVectorModel initializes every stem with a random vector, longer for rare stems. Initially, two texts are therefore
+// similar if they share rare words.
 func newVectorModel(rng *rand.Rand, stems []string, in map[string]int, tools int) *vectorModel {
 	n := len(stems) * dimensions
 	m := &vectorModel{
@@ -78,8 +78,8 @@ func newVectorModel(rng *rand.Rand, stems []string, in map[string]int, tools int
 	return m
 }
 
-// train shows the examples in batches. Of each, one part is to find the other among those of
-// all in the batch (InfoNCE, both ways).
+// train trains on the examples in batches. One part of each example must match its other part among all those in the
+// batch (InfoNCE, in both directions).
 func (m *vectorModel) train(rng *rand.Rand, of []trainingExample) {
 	asked, meant := make([]examplePart, batch), make([]examplePart, batch)
 	steps := epochs * (len(of) / batch)
@@ -103,7 +103,7 @@ func (m *vectorModel) train(rng *rand.Rand, of []trainingExample) {
 	}
 }
 
-// examplePart is a part of an example, and where it points.
+// examplePart is a part of an example, and its vector.
 type examplePart struct {
 	words     []weightedWord
 	direction [dimensions]float32
@@ -111,8 +111,8 @@ type examplePart struct {
 	gradient  [dimensions]float32
 }
 
-// Of ten examples, four ask with the name, four with the first sentence, two with some words
-// of the rest of the description.
+// The query is the name in four of ten examples, the first sentence in four, and some words
+// of the rest of the description in two.
 func splitExample(rng *rand.Rand, e *trainingExample, asked, meant *examplePart) {
 	kind, keep := rng.Float64(), 0.85
 	if kind >= 0.8 {
@@ -161,7 +161,7 @@ func (m *vectorModel) computeDirection(t *examplePart) {
 	}
 }
 
-// computeGradients works out the gradients of a batch. Tools of the same name are not told apart.
+// computeGradients computes the gradients of a batch. Tools of the same name are treated as equal.
 func computeGradients(of []trainingExample, asked, meant []examplePart) {
 	n := len(of)
 	like := make([]float32, n*n)
@@ -210,7 +210,7 @@ func dotProduct(a, b *[dimensions]float32) float32 {
 	return s0 + s1 + s2 + s3
 }
 
-// propagateGradient hands a text's gradient on to its words.
+// propagateGradient adds a text's gradient to its words.
 func (m *vectorModel) propagateGradient(t *examplePart) {
 	along := dotProduct(&t.direction, &t.gradient)
 	for _, w := range t.words {
@@ -225,7 +225,7 @@ func (m *vectorModel) propagateGradient(t *examplePart) {
 	}
 }
 
-// adamStep takes a step of Adam for the stems that have a gradient.
+// adamStep performs an Adam step for the stems that have a gradient.
 func (m *vectorModel) adamStep(rate float32) {
 	for _, stem := range m.touched {
 		m.isTouched[stem] = false

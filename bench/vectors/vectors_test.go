@@ -12,10 +12,10 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// learnedTable is the SHA-256 of the table that was learned last.
+// learnedTable is the SHA-256 of the last trained table.
 const learnedTable = "51568a405593d3dbe1a33aceac0d3ef8006d79b2a4584ea73cbd8063116600d6"
 
-// TestTableUnchangedSinceReproduced: the table did not change since TestTheTableIsReproducible passed.
+// TestTableUnchangedSinceReproduced checks that the table has not changed since TestTheTableIsReproducible passed.
 func TestTableUnchangedSinceReproduced(t *testing.T) {
 	table, err := os.ReadFile("../../internal/catalog/search/vectors.bin")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestTableUnchangedSinceReproduced(t *testing.T) {
 	}
 }
 
-// The embedded table is, byte for byte, what this program makes of the shared texts.
+// TestTheTableIsReproducible checks that this program produces the embedded table from the shared texts, byte for byte.
 func TestTheTableIsReproducible(t *testing.T) {
 	dir := os.Getenv("MCPPROXY_SHARED")
 	if dir == "" {

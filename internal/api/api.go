@@ -142,7 +142,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	if err := s.guard.Check(r); err != nil {
 		writeProblem(w, problem.New(problem.Forbidden, "The request comes from another site.",
-			"Requests that change something are taken from programs and from MCPProxy's own pages only.").Because(err))
+			"MCPProxy accepts requests that change something only from programs and from its own pages.").Because(err))
 		return
 	}
 	open := s.open[r.Method+" "+r.URL.Path]
@@ -161,11 +161,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && token == nil && !open {
-		const message = "The request proves no right to use the API."
+		const message = "The request has no valid credentials."
 		s.deps.Refuse(ctx, gate.SurfaceRefusal{Caller: newCaller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
 		writeProblem(w, problem.New(problem.Unauthorized, message,
 			"Send the key in the file api_key of the data directory as X-API-Key or as Authorization: Bearer; over the unix socket no key is needed. "+
-				"To call tools, an agent token that has neither expired nor been revoked will do. "+
+				"To call tools, a valid agent token is sufficient. "+
 				"In the web UI, sign in again."))
 		return
 	}
@@ -204,14 +204,14 @@ func (s *Server) serveNotFound(w http.ResponseWriter, r *http.Request) {
 		refused.writeTo(w)
 		return
 	}
-	writeProblem(w, problem.Newf(problem.NotFound, "There is nothing at %s.", problem.ClipName(r.URL.Path)).
+	writeProblem(w, problem.Newf(problem.NotFound, "The path %s does not exist.", problem.ClipName(r.URL.Path)).
 		WithHint("The routes are described at "+Prefix+"/docs."+escapedSlashHint(r)))
 }
 
 // escapedSlashHint returns a hint for a client that did not escape the slash in a tool name.
 func escapedSlashHint(r *http.Request) string {
 	if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, Prefix+"/servers/") && strings.Contains(r.URL.Path, "/tools/") {
-		return " The name of a tool is one segment of the path: a slash in it is written %2F."
+		return " The name of a tool is one path segment. Write a slash in it as %2F."
 	}
 	return ""
 }

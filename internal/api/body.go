@@ -183,10 +183,10 @@ func readJSONBody(r *http.Request) ([]byte, error) {
 	switch {
 	case len(body) > maxBody:
 		return nil, problem.Newf(problem.TooLarge, "The body of the request is larger than %d bytes.", maxBody).
-			WithHint("Send less at once.").With("limit", maxBody)
+			WithHint("Send a smaller body.").With("limit", maxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, problem.Newf(problem.InvalidRequest, "The body of the request did not arrive within %s.", BodyTime).
-			WithHint("Send it without a pause.").With("limit", BodyTime.String()).Because(err)
+			WithHint("Send it without delay.").With("limit", BodyTime.String()).Because(err)
 	case err != nil:
 		return nil, problem.New(problem.InvalidRequest, "The body of the request did not arrive completely.", "Send it again.").Because(err)
 	}

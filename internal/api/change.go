@@ -26,7 +26,7 @@ func (in *Change) parseBody(of *inputSpec, body []byte) error {
 		return err
 	})
 	if err == nil && members != 1 {
-		err = problem.Newf(problem.InvalidRequest, "The body of the request has %d members: one change at a time.", members).
+		err = problem.Newf(problem.InvalidRequest, "The body of the request has %d members, but must have exactly one.", members).
 			WithHint("Send " + of.exampleBody() + ".")
 	}
 	if err != nil {

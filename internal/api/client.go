@@ -47,7 +47,7 @@ const (
 	restartTimeout  = 20 * time.Second // the daemon itself waits for the server up to 10 s
 )
 
-var errNoResponse = errors.New("the daemon sent no answer")
+var errNoResponse = errors.New("the daemon sent no response")
 
 // Client sends requests to a daemon. Its errors are *problem.Problem.
 type Client struct {
@@ -82,7 +82,7 @@ func (c *Client) sendSignedIfRequired(ctx context.Context, wait time.Duration, m
 	detail := func(name string) json.RawMessage { raw, _ := p.Detail(name).(json.RawMessage); return raw }
 	asked, err := presence.ParseSignRequest(detail("statement"), detail("claims"), detail("anchor"))
 	if err == nil && asked.For != c.methodAndURI(method, asks) {
-		err = errors.New("it is of another request: " + problem.ClipName(asked.For))
+		err = errors.New("it belongs to another request: " + problem.ClipName(asked.For))
 	}
 	if err != nil {
 		return problem.New(problem.Internal, "The text to sign cannot be trusted: "+err.Error()+".", "Check that MCPProxy is the program that answers at "+c.daemonAddress()+".").Because(err)
@@ -132,7 +132,7 @@ func (c *Client) sendAndDecode(ctx context.Context, wait time.Duration, method s
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
 		return problem.New(problem.Internal, "The daemon returned a response that could not be decoded.",
-			"The daemon and this command may be of different versions: restart the daemon.").Because(err)
+			"The daemon and this command may have different versions. Restart the daemon.").Because(err)
 	}
 	return nil
 }
@@ -213,11 +213,11 @@ func (c *Client) toUnreachableError(ctx context.Context, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return problem.New(problem.Interrupted, "Interrupted.", "").Because(err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return problem.New(problem.Timeout, "MCPProxy did not answer in time.", "Try again, or allow more time.").Because(err)
+		return problem.New(problem.Timeout, "MCPProxy did not respond in time.", "Try again, or allow more time.").Because(err)
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
-		return problem.New(problem.DaemonNotRunning, "MCPProxy is not running: nothing answers at "+c.daemonAddress()+".",
+		return problem.New(problem.DaemonNotRunning, "MCPProxy is not running: nothing responds at "+c.daemonAddress()+".",
 			"Start it with `mcpproxy serve`, or name its data directory with --data-dir.").Because(err)
 	}
 	return problem.New(problem.DaemonNotRunning, "The connection to MCPProxy at "+c.daemonAddress()+" broke off.",
@@ -242,7 +242,7 @@ func (c *Client) daemonAddress() string {
 func parseProblem(resp *http.Response, body []byte) error {
 	var d problemDocument
 	if err := json.Unmarshal(body, &d); err != nil || d.Code == "" {
-		return problem.Newf(problem.Internal, "Something that is not MCPProxy's API answered: %s.", resp.Status).
+		return problem.Newf(problem.Internal, "The response is not from MCPProxy's API: %s.", resp.Status).
 			WithHint("Check the address.")
 	}
 	return d.toProblem()

@@ -73,7 +73,7 @@ func (r *idempotentCalls) callOnce(ctx context.Context, key idempotencyKey, body
 		select {
 		case <-one.done:
 		case <-ctx.Done():
-			return nil, problem.New(problem.Interrupted, "The caller left before the first call with this Idempotency-Key had ended.", "Ask again with the same key.").Because(ctx.Err())
+			return nil, problem.New(problem.Interrupted, "The caller disconnected before the first call with this Idempotency-Key had ended.", "Repeat the request with the same key.").Because(ctx.Err())
 		}
 		return one.answer, one.err
 	}
@@ -113,7 +113,7 @@ func (r *idempotentCalls) findOrAddCall(key idempotencyKey, body [sha256.Size]by
 		return one, false, one.checkRepeat(body)
 	}
 	if len(r.kept) >= maxRepeatKeys && !r.dropOldest() {
-		return nil, false, problem.Newf(problem.Overloaded, "%d calls with an Idempotency-Key run at this time, which is the most.", maxRepeatKeys).
+		return nil, false, problem.Newf(problem.Overloaded, "%d calls with an Idempotency-Key are running, which is the limit.", maxRepeatKeys).
 			WithHint("Try again with the same key in a moment.")
 	}
 	if r.kept == nil {
@@ -131,8 +131,8 @@ func (one *idempotentCall) checkRepeat(body [sha256.Size]byte) error {
 		return problem.New(problem.Conflict, "This Idempotency-Key was already used for a call with a different body.",
 			"Send a new key for a new call, and the same body, byte for byte, with the same key.").With("parameter", "Idempotency-Key")
 	case one.dropped:
-		return &recordedError{problem.New(problem.Conflict, "The call with this Idempotency-Key was made, but its answer is kept no more.",
-			"Look at the record of the call; it is not made again.").With("parameter", "Idempotency-Key"), one.record}
+		return &recordedError{problem.New(problem.Conflict, "The call with this Idempotency-Key was made, but its response is no longer stored.",
+			"See the activity record of the call. The call is not repeated.").With("parameter", "Idempotency-Key"), one.record}
 	}
 	return nil
 }

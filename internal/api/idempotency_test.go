@@ -125,7 +125,7 @@ func TestRepeatedWhileItRuns(t *testing.T) {
 	}
 }
 
-// The stored answers are limited in number, size and time. A call whose answer is no longer stored is not made again.
+// The stored answers are limited in number, size and time. A call whose answer is no longer stored is not repeated.
 func TestRepeatsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, made := &idempotentCalls{}, 0

@@ -47,8 +47,8 @@ var (
 	ReviewServer     = declareOperation("GET /servers/{name}/review", "reviewServer", Look, "Get the review of a server: its launch, definitions and scanner findings", (*ops.Admin).ServerReview)
 	ApproveServer    = declareOperation("POST /servers/{name}/approve", "approveServer", Decide, "Approve the current stage of a server's review, identified by its fingerprint", (*ops.Admin).ApproveServer).withTimeout(restartTimeout)
 
-	EnableTool  = declareOperation("POST "+oneTool+"/enable", "enableTool", Decide, "Switch a tool on", (*ops.Admin).EnableTool)
-	DisableTool = declareOperation("POST "+oneTool+"/disable", "disableTool", Decide, "Switch a tool off", (*ops.Admin).DisableTool)
+	EnableTool  = declareOperation("POST "+oneTool+"/enable", "enableTool", Decide, "Enable a tool", (*ops.Admin).EnableTool)
+	DisableTool = declareOperation("POST "+oneTool+"/disable", "disableTool", Decide, "Disable a tool", (*ops.Admin).DisableTool)
 	ApproveTool = declareOperation("POST "+oneTool+"/approve", "approveTool", Decide, "Approve the tool definition with this fingerprint", (*ops.Admin).ApproveTool)
 	BlockTool   = declareOperation("POST "+oneTool+"/block", "blockTool", Decide, "Block the tool definition with this fingerprint; later definitions of the tool are not accepted automatically", (*ops.Admin).BlockTool)
 	UnblockTool = declareOperation("POST "+oneTool+"/unblock", "unblockTool", Decide, "Unblock the tool definition with this fingerprint; it waits for approval again", ops.UnblockTool)

@@ -3,4 +3,4 @@ package api
 import "mcpproxy/internal/ops"
 
 // ParseServers parses a pasted text into the form of POST /servers.
-var ParseServers = declareOperation("POST /servers/parse", "parseServers", Look, "Read servers from a text that was pasted; nothing is added", (*ops.Admin).ParsePastedServers)
+var ParseServers = declareOperation("POST /servers/parse", "parseServers", Look, "Parse the servers in a pasted text; nothing is added", (*ops.Admin).ParsePastedServers)

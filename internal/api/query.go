@@ -46,7 +46,7 @@ func rejectUnknownParams(known []string, values url.Values) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		p := problem.Newf(problem.InvalidParameter, "There is no parameter '%s' here.", name).
+		p := problem.Newf(problem.InvalidParameter, "This route has no parameter '%s'.", name).
 			With("parameter", name).With("value", values.Get(name)).With("allowed", emptyIfNil(known))
 		if near := search.ClosestName(name, known); near != "" {
 			return p.WithHint("Did you mean " + near + "?")

@@ -45,7 +45,7 @@ func sessionCookie(value string, maxAge int) *http.Cookie {
 
 // foreignPageError returns the error for a request that does not come from a page of this server.
 func foreignPageError(why string) error {
-	return problem.New(problem.Forbidden, "The request does not come from a page of this very address: "+why+".",
+	return problem.New(problem.Forbidden, "The request does not come from a page of this address: "+why+".",
 		"A session of the web UI is valid only for its own page, on the loopback address or over https. A program sends the key.")
 }
 
@@ -77,11 +77,11 @@ func checkSignIn(d *Deps, in SignInInput) *problem.Problem {
 	signIns.CountWrongAttempt()
 	switch {
 	case tooMany:
-		return problem.New(problem.Overloaded, "Too many wrong keys and codes were tried.", "Wait for some seconds, or run `mcpproxy ui`: its code is always accepted.")
+		return problem.New(problem.Overloaded, "Too many invalid keys and codes were tried.", "Wait for a few seconds, or run `mcpproxy ui`, whose code is always accepted.")
 	case in.Code != "":
 		return problem.New(problem.Unauthorized, "The code is invalid or has expired. It works once, within a minute.", "Run `mcpproxy ui` again.")
 	}
-	return problem.New(problem.Unauthorized, "The key is wrong.", "It is in the file api_key of the data directory, if the configuration has no api_key. `mcpproxy ui` needs none.")
+	return problem.New(problem.Unauthorized, "The key is wrong.", "It is in the file api_key of the data directory, if the configuration has no api_key. `mcpproxy ui` does not need it.")
 }
 
 // PageInput is the input of an operation that only needs the HTTP request of a page.
@@ -141,7 +141,7 @@ type CodeState struct {
 func getCodeState(d *Deps, _ context.Context, _ ops.Caller, in CodeRef) (CodeState, error) {
 	used, known := d.Auth.SignIns.IsCodeUsed(in.ID)
 	if !known {
-		return CodeState{}, problem.New(problem.NotFound, "The code does not exist, or has expired after one minute.", "Make another one with POST "+Prefix+"/session/codes.")
+		return CodeState{}, problem.New(problem.NotFound, "The code does not exist, or has expired after one minute.", "Create a new one with POST "+Prefix+"/session/codes.")
 	}
 	return CodeState{used}, nil
 }

@@ -45,7 +45,7 @@ func SocketPath(dataDir string) string {
 func ListenSocket(dataDir string) (net.Listener, error) {
 	path := SocketPath(dataDir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("make the directory of the socket: %w", err)
+		return nil, fmt.Errorf("create the directory of the socket: %w", err)
 	}
 	if err := checkSocketDir(path); err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func ListenSocket(dataDir string) (net.Listener, error) {
 	if c, err := net.DialTimeout("unix", path, dialTimeout); err == nil {
 		_ = c.Close()
 		return nil, problem.Newf(problem.Usage, "Another MCPProxy is running with the data directory %s.", dataDir).
-			WithHint("Stop it first, or give this one a directory of its own with --data-dir.")
+			WithHint("Stop it first, or choose another data directory with --data-dir.")
 	}
 	if err := removeSocket(path); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func removeSocket(path string) error {
 	case err != nil:
 		return fmt.Errorf("check the socket: %w", err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is in the way of the socket: remove it", path)
+		return fmt.Errorf("%s exists at the path of the socket: remove it", path)
 	}
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("remove the old socket: %w", err)

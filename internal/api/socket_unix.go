@@ -45,7 +45,7 @@ func listenPrivately(path string) (net.Listener, error) {
 	if err := os.Rename(hidden, path); err != nil {
 		_ = l.Close()
 		_ = os.Remove(hidden)
-		return nil, fmt.Errorf("put the socket in its place: %w", err)
+		return nil, fmt.Errorf("move the socket to its path: %w", err)
 	}
 	return &socketListener{l, path}, nil
 }

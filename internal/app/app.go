@@ -447,12 +447,12 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	d.reportStop("Stopping: running calls have up to %v to finish. Press Ctrl-C again to stop at once.", finishTimeout)
+	d.reportStop("Stopping: running calls have up to %v to finish. Press Ctrl-C again to stop immediately.", finishTimeout)
 	d.stopServing()
 	cancel()
 	d.running.Wait()
 	if installing := d.upstreams.InstallingServers(); len(installing) > 0 {
-		d.reportStop("Waiting up to %v for the package managers of %s to finish. Press Ctrl-C again to stop at once.", installTimeout, strings.Join(installing, ", "))
+		d.reportStop("Waiting up to %v for the package managers of %s to finish. Press Ctrl-C again to stop immediately.", installTimeout, strings.Join(installing, ", "))
 	}
 	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "stop"}})

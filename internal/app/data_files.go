@@ -45,7 +45,7 @@ func (d *daemon) recreateMissingFiles() error {
 		}
 		old := d.release
 		d.release = func() error { return errors.Join(old(), release()) }
-		d.logger.Warn("the data directory was deleted or emptied while MCPProxy runs; its files are made again", "data_dir", dir)
+		d.logger.Warn("the data directory was deleted or emptied while MCPProxy runs; its files are created again", "data_dir", dir)
 	}
 	if d.live.Current().APIKey == "" {
 		if err := auth.RestoreMissingKeyFile(dir, d.key); err != nil {

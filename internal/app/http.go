@@ -84,7 +84,7 @@ func (d *daemon) createHTTPServers(mcp, rest, ui, metrics http.Handler) {
 
 // serveNotFound lists the existing paths.
 func serveNotFound(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "There is nothing at this path. MCP is at /mcp, all tools under their own names at /mcp/all, those of one lane at /mcp/all/read, /mcp/all/write and /mcp/all/destructive, one server at /mcp/servers/NAME, a profile at /mcp/p/NAME, "+
+	http.Error(w, "This path does not exist. MCP is at /mcp, all tools under their own names at /mcp/all, those of one lane at /mcp/all/read, /mcp/all/write and /mcp/all/destructive, one server at /mcp/servers/NAME, a profile at /mcp/p/NAME, "+
 		"REST under "+api.Prefix+", and the web UI at "+web.Path+".", http.StatusNotFound)
 }
 

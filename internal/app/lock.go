@@ -20,7 +20,7 @@ func lockDir(dir string) (release func() error, err error) {
 		return f.Close, nil
 	case errors.Is(err, ondisk.ErrLocked):
 		return nil, problem.Newf(problem.InvalidConfig, "Another MCPProxy uses the data directory %s.", dir).
-			WithHint("See it with `mcpproxy status`, stop it, or give this one its own --data-dir.").Because(ErrInUse)
+			WithHint("To see it, run `mcpproxy status`. Stop it, or choose another data directory with --data-dir.").Because(ErrInUse)
 	}
 	return nil, problem.Newf(problem.InvalidConfig, "The data directory cannot be written: %v", err).
 		WithHint("Choose another data directory with --data-dir or MCPPROXY_DATA_DIR.")

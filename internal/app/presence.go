@@ -36,8 +36,8 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 	return presence.NewGate(presence.GateOptions{
 		Store:         d.store.ApprovalQuestions().PresenceProofs(),
 		Places:        []presence.FingerprintStore{keyringFingerprintStore{secret.OpenVault(dir, "presence", d.logger)}, activityLogFingerprintStore{d}},
-		Demanded:      func() presence.ProofKind { return presence.ProofKind(d.live.Unconfirmed().Presence) },
-		ClaimsInForce: d.claimsInForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
+		RequiredKind:  func() presence.ProofKind { return presence.ProofKind(d.live.Unconfirmed().Presence) },
+		CurrentClaims: d.claimsInForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
 	})
 }
 
@@ -126,7 +126,7 @@ func (l activityLogFingerprintStore) Mark(ctx context.Context) (m presence.Finge
 	case len(page.Records) == 0:
 		return m, nil
 	case page.Records[0].Metadata.Action != "anchor":
-		return m, errors.New("the last record of the anchor is none")
+		return m, errors.New("the last record of the anchor does not exist")
 	}
 	return presence.ParseFingerprintMark(page.Records[0].Metadata.Detail)
 }

@@ -82,7 +82,7 @@ func (s *secretCache) valueFor(name string) (string, error) {
 	s.mu.Unlock()
 	switch {
 	case !ok:
-		return "", problem.TrustedTextErrorf("the keyring has not answered for the secret %s yet", name)
+		return "", problem.TrustedTextErrorf("the keyring has not returned the secret %s yet", name)
 	case errors.Is(h.err, secret.ErrMissing):
 		return "", problem.TrustedTextErrorf("it needs the secret %s: run `mcpproxy secrets set %s`", name, name)
 	case errors.Is(h.err, secret.ErrLocked):

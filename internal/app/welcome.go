@@ -19,7 +19,7 @@ func (d *daemon) printWelcome() {
 	}
 	p.printLine("MCPProxy %s is running. Address for your MCP clients:", d.opt.Version)
 	p.printLine("  http://%s/mcp", d.tcp.Addr())
-	p.printLine("or the command `mcpproxy stdio`. Web UI: `mcpproxy ui`. State: `mcpproxy status`. Data: %s.", d.live.Current().DataDir)
+	p.printLine("or the command `mcpproxy stdio`. Web UI: `mcpproxy ui`. To see the state, run `mcpproxy status`. Data: %s.", d.live.Current().DataDir)
 	p.printLine("Press Ctrl-C to stop MCPProxy and its servers. Running calls may finish.")
 	p.printLine("")
 }

@@ -43,7 +43,7 @@ func newActivityListCommand(r *invocation) commandSpec {
 		}, func(p *printer, page ops.ActivityList) {
 			writeActivityTable(p, page, flags.noIcons)
 			if onlyCalls {
-				p.addNote("Only calls and rejected calls are listed; --type all lists every record.")
+				p.addNote("Only calls and rejected calls are listed. To list all records, pass --type all.")
 			}
 		}),
 	}

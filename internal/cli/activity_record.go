@@ -42,13 +42,13 @@ func writeActivityTable(p *printer, page ops.ActivityList, noIcons bool) {
 			{title: "ACTOR", wide: true, text: func(a activity.Record) string { return a.Actor }},
 			{title: "CLIENT", text: func(a activity.Record) string { return a.ClientName }},
 			{title: "SESSION", wide: true, text: func(a activity.Record) string { return a.SessionID }},
-			{title: "WHAT", text: func(a activity.Record) string { return cmp.Or(a.Metadata.Action, a.Metadata.ErrorCode) }},
+			{title: "DETAIL", text: func(a activity.Record) string { return cmp.Or(a.Metadata.Action, a.Metadata.ErrorCode) }},
 		},
 		narrow: slices.Concat(columnHidingSteps("DURATION"), columnAbbreviationStep("TIME", p.shortenTime), columnTruncationStep("CLIENT", 10), columnTruncationStep("TOOL", 24), columnTruncationStep("SERVER", 10),
-			columnHidingSteps("CLIENT"), columnTruncationStep("WHAT", 12), columnTruncationStep("TOOL", 12), columnTruncationStep("STATUS", 8), columnHidingSteps("INTENT", "SERVER", "WHAT", "TIME")),
+			columnHidingSteps("CLIENT"), columnTruncationStep("DETAIL", 12), columnTruncationStep("TOOL", 12), columnTruncationStep("STATUS", 8), columnHidingSteps("INTENT", "SERVER", "DETAIL", "TIME")),
 	}.write(p, page.Activities)
 	if page.NextCursor != "" {
-		p.addNote("%d of %d; the next page: --cursor %s", len(page.Activities), page.Total, page.NextCursor)
+		p.addNote("%d of %d. For the next page, pass --cursor %s.", len(page.Activities), page.Total, page.NextCursor)
 	}
 }
 
@@ -213,7 +213,7 @@ func writeDecisionSection(p *printer, d *activity.Decision) {
 	f := fieldList{indent: "  "}
 	f.add("Outcome", toOneLine(string(d.Outcome)))
 	if d.Outcome == activity.Asked {
-		f.add("Asked by", toOneLine(d.Check))
+		f.add("Rule", toOneLine(d.Check))
 	} else {
 		f.add("Refused by", toOneLine(d.Check))
 	}
@@ -221,7 +221,7 @@ func writeDecisionSection(p *printer, d *activity.Decision) {
 	f.add("Called", toOneLine(map[activity.CallStyle]string{activity.CalledInLane: "in a lane", activity.CalledByName: "by its own name"}[d.Called]))
 	f.add("Hints", formatHintsWithSources(d.Hints))
 	f.add("Overridden", formatHintsWithSources(d.Overridden))
-	f.add("Seems to", inferredOperationText(&d.DecisionFacts))
+	f.add("Inferred", inferredOperationText(&d.DecisionFacts))
 	f.add("Call with", toOneLine(d.CallWith))
 	f.add("Tool status", toOneLine(strings.Join(slices.DeleteFunc(append([]string{d.Status}, d.Further...), func(s string) bool { return s == "" }), ", ")))
 	f.add("Arguments", toOneLine(map[activity.SchemaFit]string{activity.ArgumentsFit: "fit the schema", activity.ArgumentsUnfit: "do not fit the schema"}[d.Arguments]))

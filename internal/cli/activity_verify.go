@@ -29,7 +29,7 @@ func newActivityExportCommand(r *invocation) commandSpec {
 	return commandSpec{flags: all, completeFlags: r.activityFlagCompletions(), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) (err error) {
 		if len(flags.types) == 0 && len(flags.statuses) > 0 { // the statuses are those of calls, as in activity list
 			flags.types = callTypes()
-			r.printMessage("Only calls and rejected calls are exported; --type all exports every record.")
+			r.printMessage("Only calls and rejected calls are exported. To export all records, pass --type all.")
 		}
 		if q.Filter, err = toActivityFilter(r, q.Filter, flags); err != nil {
 			return err

@@ -89,7 +89,7 @@ func (w *activityWatcher) watch(ctx context.Context, c *api.Client) error {
 		err = nil
 	}
 	if w.lastEventID != "" {
-		w.printMessage("To continue after this record: --cursor %s", w.lastEventID)
+		w.printMessage("To continue after this record, pass --cursor %s", w.lastEventID)
 	}
 	if err != nil && ctx.Err() != nil { // the user has ended it, which needs no message
 		return errEndedByUser
@@ -155,7 +155,7 @@ func (w *activityWatcher) parseAndShowEvent(ctx context.Context, c *api.Client, 
 		}
 	}
 	if kind == string(ops.EventReset) {
-		w.printMessage("Records were missed: see `mcpproxy activity list`.")
+		w.printMessage("Some records were missed. See `mcpproxy activity list`.")
 	}
 	if w.showPastFirst {
 		if err := w.showPastRecords(ctx, c); err != nil {

@@ -27,10 +27,10 @@ func newApprovalsCommand(r *invocation) commandSpec {
 
 // waitingRow is a row of the list of pending approvals.
 type waitingRow struct {
-	name, waits string
-	findings    int
-	proposed    *time.Time
-	command     string // the command that reviews and approves it
+	name, reason string
+	findings     int
+	proposed     *time.Time
+	command      string // the command that reviews and approves it
 }
 
 // toWaitingRows lists servers first. If the approvals of a server were lost, its definitions have no rows, because they
@@ -58,13 +58,13 @@ func writeWaitingApprovals(p *printer, waiting ops.Waiting) {
 	list[waitingRow]{
 		none: "Nothing awaits approval.",
 		columns: []column[waitingRow]{
-			{title: "WHAT", text: func(w waitingRow) string { return w.name }},
-			{title: "WAITS", text: func(w waitingRow) string { return w.waits }},
+			{title: "ITEM", text: func(w waitingRow) string { return w.name }},
+			{title: "REASON", text: func(w waitingRow) string { return w.reason }},
 			{title: "FINDINGS", right: true, text: func(w waitingRow) string { return formatFindingCount(w.findings) }},
 			{title: "AGE", cell: func(p *printer, w waitingRow) string { return p.formatAge(w.proposed) }},
 			{title: "REVIEW AND APPROVE", cell: func(_ *printer, w waitingRow) string { return w.command }},
 		},
-		narrow: slices.Concat(columnHidingSteps("AGE"), addNoteToSteps(howToDecideHint, columnHidingSteps("REVIEW AND APPROVE")), columnTruncationStep("WHAT", 24), columnTruncationStep("WAITS", 10), columnHidingSteps("FINDINGS"), columnTruncationStep("WHAT", 8)),
+		narrow: slices.Concat(columnHidingSteps("AGE"), addNoteToSteps(howToDecideHint, columnHidingSteps("REVIEW AND APPROVE")), columnTruncationStep("ITEM", 24), columnTruncationStep("REASON", 10), columnHidingSteps("FINDINGS"), columnTruncationStep("ITEM", 8)),
 		exact:  true,
 	}.write(p, toWaitingRows(waiting))
 	for _, warning := range waiting.Warnings {

@@ -28,11 +28,11 @@ func (f approveFlags) parseApprovalTarget(kind tool.DefinitionKind, args []strin
 	both, either := f.all && f.server != "", f.all || f.server != ""
 	switch {
 	case ofTools && either && !both:
-		err = newUsageError("--server and --all go together.", "Run `mcpproxy tools approve --server NAME --all`.")
+		err = newUsageError("--server and --all must be used together.", "Run `mcpproxy tools approve --server NAME --all`.")
 	case ofTools && both && len(args) > 0:
 		err = newUsageError("Give either a tool, or --server and --all.", "")
 	case either && (!both || len(args) > 0):
-		err = newUsageError("--server and --all go together, and without a name.", "Run `mcpproxy tools approve --kind "+word+" --server NAME --all`.")
+		err = newUsageError("--server and --all must be used together, without a name.", "Run `mcpproxy tools approve --kind "+word+" --server NAME --all`.")
 	case both:
 		server = f.server
 	case len(args) == 0:
@@ -163,7 +163,7 @@ func approveCleanDefinitions(r *invocation, ctx context.Context, c *api.Client, 
 	p := r.newPrinter(r.Stdout)
 	if r.output == formatTable {
 		writeDefinitionTable(p, kind, "To be approved:", wanted)
-		writeDefinitionTable(p, kind, "Left out, to approve one by one:", skipped)
+		writeDefinitionTable(p, kind, "Not included. Approve these one by one:", skipped)
 	}
 	if kind == tool.KindTool && len(wanted)+len(skipped) == 0 {
 		p.addNote("No tool of this server waits for approval.")
@@ -196,11 +196,11 @@ func writeDefinitionTable(p *printer, kind tool.DefinitionKind, title string, al
 		return
 	}
 	fmt.Fprintln(p, title)
-	t := &table{p: p, header: []string{"NAME", "WAITS", "SCANNER", "SEE"}, narrowingSteps: slices.Concat(
-		addNoteToSteps("See one: `mcpproxy tools diff NAME`, with --kind KIND for other definitions.", columnHidingSteps("SEE")),
-		columnTruncationStep("NAME", 24), columnTruncationStep("TOOL", 24), columnTruncationStep("LOOSENS", 8), columnTruncationStep("SCANNER", 9), columnHidingSteps("WAITS"), columnTruncationStep("NAME", 8), columnTruncationStep("TOOL", 8))}
+	t := &table{p: p, header: []string{"NAME", "REASON", "SCANNER", "REVIEW"}, narrowingSteps: slices.Concat(
+		addNoteToSteps("To review one, run `mcpproxy tools diff NAME`. For other kinds, add --kind KIND.", columnHidingSteps("REVIEW")),
+		columnTruncationStep("NAME", 24), columnTruncationStep("TOOL", 24), columnTruncationStep("RELAXED", 8), columnTruncationStep("SCANNER", 9), columnHidingSteps("REASON"), columnTruncationStep("NAME", 8), columnTruncationStep("TOOL", 8))}
 	if kind == tool.KindTool {
-		t.header = []string{"TOOL", "WAITS", "SCANNER", "LOOSENS", "SEE"}
+		t.header = []string{"TOOL", "REASON", "SCANNER", "RELAXED", "REVIEW"}
 	}
 	for _, w := range all {
 		cells := []string{escapeInvisibleLine(w.Name), escapeInvisibleLine(string(w.Reason)), formatScanVerdict(p, w.Verdict, len(w.Findings)), strings.Join(w.Loosened, ", "), "mcpproxy tools diff " + w.definition.shellArguments()}
@@ -216,12 +216,11 @@ func writeDefinitionTable(p *printer, kind tool.DefinitionKind, title string, al
 // noteUnlistedDefinitions adds a note with the number of waiting definitions that the daemon did not list. It counts
 // either tools or all other kinds.
 func noteUnlistedDefinitions(p *printer, kind tool.DefinitionKind, waiting ops.Waiting) {
-	more, what := waiting.TotalTools-len(waiting.Tools), "%s more"
-	noun := "tool"
+	more, noun := waiting.TotalTools-len(waiting.Tools), "more tool"
 	if kind != tool.KindTool {
-		more, what, noun = waiting.TotalOffers-len(waiting.Offers), "%s more besides tools", "definition"
+		more, noun = waiting.TotalOffers-len(waiting.Offers), "other definition"
 	}
 	if more > 0 {
-		p.addNote(what+" that are not shown. They are shown when these are decided.", countWithNoun(more, noun))
+		p.addNote("Not shown: %s. Decide on these first.", countWithNoun(more, noun))
 	}
 }

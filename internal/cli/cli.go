@@ -31,7 +31,7 @@ func Run(ctx context.Context, args []string, d Deps) int {
 	}
 	p := toProblem(err)
 	if corrected := suggestMissingDash(ran, args); corrected != "" && p.Code == problem.Usage {
-		p = newUsageError(p.Message, "Put the command and its arguments after --, as in `"+corrected+"`.")
+		p = newUsageError(p.Message, "Write the command and its arguments after --, as in `"+corrected+"`.")
 	}
 	if r.output == "" || r.output == formatTable {
 		r.asJSON = r.asJSON || hasJSONFlag(args)

@@ -171,7 +171,7 @@ func TestSearchNamesServersThatAreNotReady(t *testing.T) {
 	const failed, installing = "notes (failed, exit status 1: no such file; see `mcpproxy upstream logs notes`)", "推荐 (installing with npx, 40 s)"
 	for line, want := range map[string][]string{
 		"tools search nothing":                  {"of the servers that are ready", failed + ", " + installing},
-		"tools search create":                   {"Not ready yet", failed + "."}, // a found tool is of notes
+		"tools search create":                   {"not ready yet", failed + "."}, // a found tool is of notes
 		"tools search create issue --limit 2":   nil,
 		"tools search 推荐 --limit 2":             {installing},
 		"tools search nothing -o json":          {`"not_ready"`, "installing with npx, 40 s"},

@@ -43,7 +43,7 @@ func writeClientTable(p *printer, all ops.ClientList) {
 			{title: "STATE", text: clientState},
 			{title: "SURFACE", text: ifConnected(func(v ops.ClientView) string { return v.Surface })},
 			{title: "ENTRIES", text: ifConnected(func(v ops.ClientView) string { return strings.Join(v.Servers, ", ") })},
-			{title: "LEADS TO", wide: true, text: func(v ops.ClientView) string { return v.LeadsTo }},
+			{title: "CONNECTS TO", wide: true, text: func(v ops.ClientView) string { return v.LeadsTo }},
 			{title: "FILE", wide: true, text: func(v ops.ClientView) string { return v.Path }},
 		},
 		narrow: columnTruncationStep("ENTRIES", 12),

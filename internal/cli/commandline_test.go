@@ -116,7 +116,7 @@ func TestWideTables(t *testing.T) {
 	for line, columns := range map[string]string{
 		"upstream list": "NAME PROTOCOL STATE TOOLS RESTARTS SINCE NOTE",
 		"tools list":    "TOOL CALL STATUS HINTS DESCRIPTION",
-		"activity list": "ID TIME SERVER TOOL INTENT STATUS DURATION OWN ACTOR CLIENT WHAT",
+		"activity list": "ID TIME SERVER TOOL INTENT STATUS DURATION OWN ACTOR CLIENT DETAIL",
 		"token list":    "NAME PROFILE SERVERS LANES CREATED EXPIRES LAST",
 	} {
 		got := w.runCommand(append(strings.Fields(line), "-o", "wide")...)
@@ -280,7 +280,7 @@ func TestConfigShow(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
 	got := w.runCommand("config", "show")
-	if got.code != 0 || !strings.Contains(got.stdout, `"listen": "127.0.0.1:9999"`) || !strings.Contains(got.stderr, "configuration in force") {
+	if got.code != 0 || !strings.Contains(got.stdout, `"listen": "127.0.0.1:9999"`) || !strings.Contains(got.stderr, "The active configuration") {
 		t.Errorf("with a daemon: %+v", got)
 	}
 	var shown map[string]json.RawMessage

@@ -85,7 +85,7 @@ func (r *invocation) openConfigAt(path string) (*config.LiveConfig, error) {
 func newConfigShowCommand(r *invocation) commandSpec {
 	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		answer, err := api.GetConfig.Call(ctx, c, ops.Nothing{})
-		source := "The configuration in force. The file is " + toPrintable(answer.Path) + "."
+		source := "The active configuration. The file is " + toPrintable(answer.Path) + "."
 		if api.IsDaemonAbsentError(err) {
 			answer.InForce, err = r.encodeConfigFile()
 			source = "MCPProxy is not running. This is the configuration of the file."
@@ -137,7 +137,7 @@ func newConfigConfirmCommand(r *invocation) commandSpec {
 			return err
 		}
 		if before.Error != "" {
-			return problem.New(problem.InvalidConfig, before.Error, "Correct the file first: `mcpproxy config validate`.")
+			return problem.New(problem.InvalidConfig, before.Error, "Correct the file first. To check it, run `mcpproxy config validate`.")
 		}
 		waits := before.UnconfirmedWhy != "" || len(before.Unconfirmed) > 0
 		if waits {
@@ -148,7 +148,7 @@ func newConfigConfirmCommand(r *invocation) commandSpec {
 		}
 		return r.printOutput(confirmedConfigChanges{before.Unconfirmed}, func(p *printer) {
 			if waits {
-				p.writeLine("MCPProxy uses all of %s.", toPrintable(before.Path))
+				p.writeLine("All changes in %s are active.", toPrintable(before.Path))
 			} else {
 				p.writeLine("Nothing in %s awaits confirmation.", toPrintable(before.Path))
 			}

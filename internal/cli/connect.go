@@ -35,7 +35,7 @@ func newConnectCommand(r *invocation) commandSpec {
 			chosen := f.options.Surface != "" // the surface of connected clients changes, too
 			if args, err = c.findClientIDs(func(v ops.ClientView) bool {
 				return v.Found && (chosen || !v.Connected || v.Foreign || v.Missing != "")
-			}, "No MCP client was found that is not connected."); err != nil {
+			}, "No MCP client to connect was found."); err != nil {
 				return err
 			}
 		}
@@ -245,7 +245,7 @@ func writeConnectResult(p *printer, out connectResult, verb string) {
 		p.writeLine("%s %s: %s %s", p.colorize(colorBad, "✗"), toPrintable(f.Name), toPrintable(f.Error.Message), toPrintable(f.Error.Hint))
 	}
 	if at := slices.IndexFunc(out.Clients, func(o ops.FileChange) bool { return o.Written }); at >= 0 {
-		p.addNote("To undo it: `mcpproxy %s %s --undo`.", strings.ToLower(verb), out.Clients[at].Client)
+		p.addNote("To undo this, run `mcpproxy %s %s --undo`.", strings.ToLower(verb), out.Clients[at].Client)
 	}
 }
 
@@ -262,9 +262,9 @@ func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) err
 		switch {
 		case err == nil && !plan.Changed, c.flags.options.Surface == string(clients.SurfaceAll) && err != nil: // they are there, or nothing helps
 		case err != nil: // the command says why
-			c.printMessage("Next: `mcpproxy permissions %s` says how reads run without asking and everything else asks.", id)
+			c.printMessage("Next, run `mcpproxy permissions %s`. It shows the rules with which the client runs reads without asking, and asks before other calls.", id)
 		case c.flags.consent.yes:
-			c.printMessage("Next: `mcpproxy permissions %s --write`. Then reads run without asking, and everything else asks.", id)
+			c.printMessage("Next, run `mcpproxy permissions %s --write`. Then the client runs reads without asking, and asks before other calls.", id)
 		default:
 			writePermissionPlan(p, plan)
 			plans = append(plans, plan)
@@ -273,7 +273,7 @@ func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) err
 	if len(plans) == 0 {
 		return nil
 	}
-	agreed, err := askYesNo(c.invocation, ctx, "Write these rules too? Reads then run without asking, everything else asks.")
+	agreed, err := askYesNo(c.invocation, ctx, "Write these rules too? The client then runs reads without asking, and asks before other calls.")
 	if err != nil || !agreed {
 		return err
 	}
@@ -286,9 +286,9 @@ func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) err
 		if err != nil {
 			return err
 		}
-		c.printMessage("%s %s: the rules are in %s. To undo it: `mcpproxy permissions %s --undo`.", p.colorize(colorGood, "✓"), toPrintable(plan.Name), toPrintable(plan.Path), plan.Client)
+		c.printMessage("%s %s: the rules are in %s. To undo this, run `mcpproxy permissions %s --undo`.", p.colorize(colorGood, "✓"), toPrintable(plan.Name), toPrintable(plan.Path), plan.Client)
 		if !out.After.Right {
-			c.printMessage("Some rules are not as recommended: see `mcpproxy permissions %s --check`.", plan.Client)
+			c.printMessage("Some rules are not as recommended. See `mcpproxy permissions %s --check`.", plan.Client)
 		}
 	}
 	return nil

@@ -35,7 +35,7 @@ func TestConnectAndUndo(t *testing.T) {
 		{"connect cursor --token x --yes", problem.ExitNoDaemon, "mcpproxy serve"},
 		{"connect --all --yes", problem.ExitDone, "✓ Cursor: connected in"},
 		{"connect cursor", problem.ExitDone, "no change"},
-		{"connect --all", problem.ExitNotFound, "No MCP client was found that is not connected"},
+		{"connect --all", problem.ExitNotFound, "No MCP client to connect was found"},
 		{"disconnect --all --yes", problem.ExitDone, "✓ Cursor: disconnected in"},
 		{"disconnect cursor --undo", problem.ExitDone, "is restored"},
 		{"connect cursor --undo", problem.ExitDone, "is restored"},
@@ -87,7 +87,7 @@ func TestConnectOffersRules(t *testing.T) {
 		if got.code != problem.ExitDone || len(questions) != 2 || !strings.Contains(questions[1], "these rules") || strings.Count(got.stderr, ": the rules are in") != said {
 			t.Errorf("%+v after %q", got, questions)
 		}
-		for _, says := range []string{`+ default_tools_approval_mode = "writes"`, `decision = "ask_user"`, "Next: `mcpproxy permissions vscode`", "MCPProxy is not running. `mcpproxy service install`"} {
+		for _, says := range []string{`+ default_tools_approval_mode = "writes"`, `decision = "ask_user"`, "Next, run `mcpproxy permissions vscode`", "MCPProxy is not running. `mcpproxy service install`"} {
 			if !strings.Contains(got.stderr, says) {
 				t.Errorf("%q is not in\n%s", says, got.stderr)
 			}

@@ -137,11 +137,11 @@ type definitionDecision struct {
 }
 
 var blockDefinition = definitionDecision{"blocked", api.BlockTool, func(o api.PrimitiveOps) *api.Op[ops.PrimitiveDecision, ops.OfferDiff] { return o.Block }, func(p *printer, of definitionRef) {
-	p.writeLine("Blocked %s. To undo it: `mcpproxy tools unblock %s`.", of.nameInSentence(), of.shellArguments())
+	p.writeLine("Blocked %s. To undo this, run `mcpproxy tools unblock %s`.", of.nameInSentence(), of.shellArguments())
 }, definitionNames}
 
 var unblockDefinition = definitionDecision{"unblocked", api.UnblockTool, func(o api.PrimitiveOps) *api.Op[ops.PrimitiveDecision, ops.OfferDiff] { return o.Unblock }, func(p *printer, of definitionRef) {
-	p.writeLine("Unblocked %s. It awaits your approval: `mcpproxy tools approve %s`.", of.nameInSentence(), of.shellArguments())
+	p.writeLine("Unblocked %s. To approve it, run `mcpproxy tools approve %s`.", of.nameInSentence(), of.shellArguments())
 }, func(kind *kindFlag) completionFunc {
 	return waitingNames(kind, func(w waitingDefinition) bool { return w.Reason == approval.Blocked })
 }}

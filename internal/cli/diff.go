@@ -26,11 +26,11 @@ func writeDefinitionDiff(p *printer, d definitionDiff) {
 	var f fieldList
 	f.add(d.what, escapeInvisibleLine(d.name))
 	f.add("Status", formatToolStatus(p, d.Status))
-	f.add("Waits", waitReasonText(d.Reason))
+	f.add("Reason", waitReasonText(d.Reason))
 	if d.Approved != nil {
 		f.add("Approved", p.formatTime(&d.Approved.At)+" by "+escapeInvisibleLine(d.Approved.By))
 	}
-	f.add("Loosens", strings.Join(d.Loosened, ", "))
+	f.add("Relaxed", strings.Join(d.Loosened, ", "))
 	f.add("Scanner", formatScanVerdict(p, d.Verdict, len(d.Findings)))
 	f.add("Fingerprint", escapeInvisibleLine(d.Fingerprint))
 	f.write(p)
@@ -55,7 +55,7 @@ func writeChangesOrDefinition(p *printer, d definitionDiff) {
 		writeDefinitionChanges(p, d.Changes)
 	}
 	if d.Truncated {
-		p.writeWrapped("", "\nThere is more that differs: -o json shows both definitions.")
+		p.writeWrapped("", "\nThere are more differences. To see both definitions, pass -o json.")
 	}
 }
 
@@ -83,7 +83,7 @@ func writeDefinitionChanges(p *printer, changes []approval.Difference) {
 		}
 		value := formatReplacement(p, formatHintValue(c.Old), formatHintValue(c.New))
 		if c.Loosened {
-			value += "  " + p.colorize(colorBad, "loosened: it now claims to be more harmless")
+			value += "  " + p.colorize(colorBad, "relaxed: the tool now claims to do less harm")
 		}
 		hints.add(escapeInvisibleLine(strings.TrimPrefix(c.Path, "/annotations/")), value)
 	}

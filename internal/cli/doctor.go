@@ -111,7 +111,7 @@ func (r *invocation) fetchDaemonFacts(ctx context.Context) (*doctor.DaemonFacts,
 		return nil, err
 	}
 	d.Executable = doctor.ExecutableOf(d.PID)
-	d.Mine, _ = os.Executable()
+	d.OwnExecutable, _ = os.Executable()
 	said, err := api.GetDiagnostics.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return nil, err
@@ -212,10 +212,10 @@ func fetchLaunchAndLog(ctx context.Context, c *api.Client, s *doctor.ServerFacts
 		case "stderr":
 			s.Lines = append(s.Lines, l.Text)
 		case "stdout":
-			s.Noise = append(s.Noise, l.Text)
+			s.StdoutNoise = append(s.StdoutNoise, l.Text)
 		}
 	}
-	s.Noise = s.Noise[max(0, len(s.Noise)-maxLogLines):]
+	s.StdoutNoise = s.StdoutNoise[max(0, len(s.StdoutNoise)-maxLogLines):]
 	s.Lines = s.Lines[max(0, len(s.Lines)-maxLogLines):]
 	return nil
 }

@@ -58,7 +58,7 @@ func (r *invocation) findDirectServers(env clients.Env) map[string][]string {
 		return out
 	}
 	for _, s := range all.Found {
-		off := slices.ContainsFunc(s.Notes, func(note string) bool { return strings.HasPrefix(note, "the client has it switched off") })
+		off := slices.ContainsFunc(s.Notes, func(note string) bool { return strings.HasPrefix(note, "the server is disabled in the client") })
 		if isInUserFile(s) && !off {
 			out[s.Client] = append(out[s.Client], s.Called)
 		}

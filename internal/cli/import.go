@@ -42,9 +42,9 @@ func newUpstreamImportCommand(r *invocation) commandSpec {
 			}
 			switch {
 			case f.undo && (f.keyring || f.noKeyring || f.remove || f.quarantined || f.dryRun):
-				return newUsageError("--undo takes no other flags.", "`mcpproxy upstream import --undo` restores what the last import removed.")
+				return newUsageError("--undo cannot be combined with other flags.", "`mcpproxy upstream import --undo` restores what the last import removed.")
 			case f.keyring && f.noKeyring:
-				return newUsageError("--keyring and --no-keyring exclude one another.", "Give one of them.")
+				return newUsageError("--keyring and --no-keyring cannot be combined.", "Give one of them.")
 			case f.undo:
 				return undoImportInClientFiles(r, from)
 			}
@@ -112,7 +112,7 @@ func unreadFilesError(all []ops.BrokenFile) error {
 // the others, to remove them from the clients.
 func serverIDsToImport(found []ops.Found, remove bool) (ids []string) {
 	for _, s := range found {
-		if !s.Ours && (!s.Have || remove) {
+		if !s.IsProxy && (!s.AlreadyAdded || remove) {
 			ids = append(ids, s.ID)
 		}
 	}
@@ -127,7 +127,7 @@ type importCounts struct{ servers, secrets int }
 func countServersToImport(found []ops.Found) (n importCounts) {
 	counted := map[string]bool{}
 	for _, s := range found {
-		if !s.Ours && !s.Have && !counted[s.Name] {
+		if !s.IsProxy && !s.AlreadyAdded && !counted[s.Name] {
 			counted[s.Name] = true
 			n.servers++
 			n.secrets += len(s.Secrets)
@@ -162,7 +162,7 @@ func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.Fou
 	}
 	if !f.remove && slices.ContainsFunc(h.Found, isInUserFile) {
 		question := "Remove them from the clients' files after the import? (--undo restores them)"
-		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.Have && isInUserFile(s) }) {
+		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.AlreadyAdded && isInUserFile(s) }) {
 			question = "Remove these and the already imported servers from the clients' files? (--undo restores them)"
 		}
 		o.Remove, err = askYesNo(r, ctx, question)
@@ -172,7 +172,7 @@ func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.Fou
 
 // isInUserFile reports whether a server is in a client file of the user, not of a project.
 func isInUserFile(s ops.Found) bool {
-	return s.Client != "" && s.Scope != clients.Project && !s.Ours
+	return s.Client != "" && s.Scope != clients.Project && !s.IsProxy
 }
 
 // findImportableServers finds servers in the files of all clients or one client, in a given file or in stdin.
@@ -276,7 +276,7 @@ func writeImportableServers(p *printer, all ops.Findings) {
 	var order []string
 	by := map[string][]ops.Found{}
 	for _, s := range all.Found {
-		if s.Ours {
+		if s.IsProxy {
 			continue
 		}
 		if by[s.Name] == nil {
@@ -288,8 +288,8 @@ func writeImportableServers(p *printer, all ops.Findings) {
 		writeImportableServer(p, by[name])
 	}
 	for _, s := range all.Found {
-		if s.Ours {
-			p.writeLine("Left out: %s of %s is MCPProxy itself.", escapeInvisibleLine(s.Called), clientNameOrPath(s))
+		if s.IsProxy {
+			p.writeLine("Not imported: %s of %s is MCPProxy itself.", escapeInvisibleLine(s.Called), clientNameOrPath(s))
 		}
 	}
 	for _, b := range all.Broken {
@@ -335,11 +335,11 @@ func writeImportableServer(p *printer, all []ops.Found) {
 	f.add("Directory", escapeInvisibleLine(l.WorkingDir))
 	f.add("Environment", formatPairs(l.Env, "="))
 	f.add("Headers", formatPairs(l.Headers, ": "))
-	f.add("In clear", plaintextSecretsText(s))
+	f.add("Plain text", plaintextSecretsText(s))
 	f.add("Notes", strings.Join(notes, "\n"))
 	state := ""
-	if s.Have {
-		state = ": here already"
+	if s.AlreadyAdded {
+		state = ": already added"
 	}
 	p.writeLine("%s%s", escapeInvisibleLine(s.Name), state)
 	f.write(p)
@@ -400,7 +400,7 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 	}
 	if len(review) > 0 {
 		p.writeLine("Imported for review: %s.", strings.Join(review, ", "))
-		p.addNote("It starts after you approve it: `mcpproxy upstream approve %s`%s.", shellQuoteWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
+		p.addNote("To approve and start it, run `mcpproxy upstream approve %s`%s.", shellQuoteWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
 	}
 	if len(kept) > 0 {
 		p.writeLine("%s as secrets: %s.", map[bool]string{true: "Would keep", false: "Kept"}[o.DryRun], strings.Join(kept, ", "))
@@ -409,7 +409,7 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 		p.writeLine("%s out of %s: %s.", map[bool]string{true: "Would take", false: "Taken"}[o.DryRun], toPrintable(path), strings.Join(out[path], ", "))
 	}
 	if len(out) > 0 && !o.DryRun {
-		p.addNote("To restore them: `mcpproxy upstream import --undo`.")
+		p.addNote("To restore them, run `mcpproxy upstream import --undo`.")
 		noteClientNextSteps(p, h.Found, all)
 	}
 	for _, r := range all {
@@ -431,7 +431,7 @@ func noteClientNextSteps(p *printer, found []ops.Found, all []ops.Result) {
 		if !left {
 			continue
 		}
-		if !slices.ContainsFunc(found, func(s ops.Found) bool { return s.Client == c.ID && s.Ours }) {
+		if !slices.ContainsFunc(found, func(s ops.Found) bool { return s.Client == c.ID && s.IsProxy }) {
 			p.addNote("To use these servers in %s, connect it to MCPProxy: run `mcpproxy connect %s`.", c.Name, c.ID)
 		}
 		if c.Reload != "" {

@@ -43,8 +43,8 @@ func TestImported(t *testing.T) {
 		{"upstream import --dry-run --remove", problem.ExitDone, "Would take out of "},
 		{"upstream import nobody", problem.ExitNotFound, "No client is called"},
 		{"upstream import ./nobody.json", problem.ExitUsage, "cannot be read"},
-		{"upstream import --keyring --no-keyring", problem.ExitUsage, "exclude one another"},
-		{"upstream import --undo --remove", problem.ExitUsage, "--undo takes no other flags"},
+		{"upstream import --keyring --no-keyring", problem.ExitUsage, "cannot be combined"},
+		{"upstream import --undo --remove", problem.ExitUsage, "--undo cannot be combined with other flags"},
 		{"upstream import zed --yes", problem.ExitDone, "There is nothing to import."},
 		{"upstream import --yes --remove", problem.ExitDone, "Imported for review: github."},
 		{"upstream import --yes", problem.ExitDone, "There is nothing to import."},
@@ -52,7 +52,7 @@ func TestImported(t *testing.T) {
 		{"upstream import windsurf --yes --remove", problem.ExitDone, "To use these servers in Windsurf, connect it to MCPProxy: run `mcpproxy connect windsurf`."},
 		{"upstream import cursor --yes --remove", problem.ExitDone, "Taken out of "},
 		{"upstream import windsurf --undo", problem.ExitDone, windsurfFile + " is restored."},
-		{"upstream import windsurf --dry-run", problem.ExitDone, "github: here already"},
+		{"upstream import windsurf --dry-run", problem.ExitDone, "github: already added"},
 		{"upstream import --undo", problem.ExitDone, cursorFile + " is restored."},
 	} {
 		got := w.runCommand(strings.Fields(step.args)...)
@@ -97,7 +97,7 @@ func TestImportAsksFirst(t *testing.T) {
 			return c.answers[len(asked)-1], nil
 		}
 		got := w.runCommand(append([]string{"upstream", "import"}, strings.Fields(c.flags)...)...)
-		if got.code != c.code || len(asked) != len(c.questions) || !strings.Contains(got.stdout, "Command      github-mcp") || !strings.Contains(got.stdout, "Left out: mcpproxy of Cursor is MCPProxy itself.") {
+		if got.code != c.code || len(asked) != len(c.questions) || !strings.Contains(got.stdout, "Command      github-mcp") || !strings.Contains(got.stdout, "Not imported: mcpproxy of Cursor is MCPProxy itself.") {
 			t.Errorf("%s: %+v after %q", name, got, asked)
 			continue
 		}

@@ -17,18 +17,18 @@ import (
 
 func writePendingCalls(p *printer, all ops.PendingList) {
 	list[ops.PendingCall]{
-		none: "No call waits for you.",
+		none: "No call awaits approval.",
 		columns: []column[ops.PendingCall]{
 			{title: "ID", text: func(q ops.PendingCall) string { return q.ID }},
 			{title: "TOOL", text: func(q ops.PendingCall) string { return q.Name }},
-			{title: "COUNTS AS", text: func(q ops.PendingCall) string { return q.Lane }},
-			{title: "WHO", text: func(q ops.PendingCall) string { return q.Actor }},
+			{title: "LANE", text: func(q ops.PendingCall) string { return q.Lane }},
+			{title: "ACTOR", text: func(q ops.PendingCall) string { return q.Actor }},
 			{title: "CLIENT", wide: true, text: func(q ops.PendingCall) string { return q.ClientName }},
-			{title: "ASKED BY", wide: true, text: func(q ops.PendingCall) string { return q.Rule }},
-			{title: "WAITS", cell: func(p *printer, q ops.PendingCall) string { return p.formatAge(&q.AskedAt) }},
+			{title: "RULE", wide: true, text: func(q ops.PendingCall) string { return q.Rule }},
+			{title: "AGE", cell: func(p *printer, q ops.PendingCall) string { return p.formatAge(&q.AskedAt) }},
 			{title: "ARGUMENTS", cell: func(_ *printer, q ops.PendingCall) string { return oneLineJSON(q.Arguments) }},
 		},
-		narrow: slices.Concat(columnTruncationStep("ARGUMENTS", 20), columnHidingSteps("WHO", "COUNTS AS"), columnTruncationStep("TOOL", 16), columnHidingSteps("WAITS"), columnTruncationStep("ARGUMENTS", 8)),
+		narrow: slices.Concat(columnTruncationStep("ARGUMENTS", 20), columnHidingSteps("ACTOR", "LANE"), columnTruncationStep("TOOL", 16), columnHidingSteps("AGE"), columnTruncationStep("ARGUMENTS", 8)),
 		exact:  true,
 	}.write(p, all.Pending)
 	if len(all.Pending) == 0 {
@@ -42,14 +42,14 @@ func writePendingCall(p *printer, q ops.PendingCall) {
 	var f fieldList
 	f.add("Call", escapeInvisibleLine(q.Name))
 	f.add("State", escapeInvisibleLine(string(q.State)))
-	f.add("Counts as", escapeInvisibleLine(q.Lane)+": "+toOneLine(q.LaneReason))
-	f.add("Asked by", toOneLine(q.Rule))
-	f.add("Who", toOneLine(strings.TrimSpace(q.Actor+", "+q.Source+" "+q.ClientName+" "+q.Version)))
+	f.add("Lane", escapeInvisibleLine(q.Lane)+", because "+toOneLine(q.LaneReason))
+	f.add("Rule", toOneLine(q.Rule))
+	f.add("Caller", toOneLine(strings.TrimSpace(q.Actor+", "+q.Source+" "+q.ClientName+" "+q.Version)))
 	if q.Reason != "" {
-		f.add("The agent says", toOneLine(q.Reason))
+		f.add("Agent's reason", toOneLine(q.Reason))
 	}
 	f.add("Waiting since", p.formatTime(&q.AskedAt))
-	f.add("Id", escapeInvisibleLine(q.ID))
+	f.add("ID", escapeInvisibleLine(q.ID))
 	if q.AnsweredAt != nil {
 		f.add("Answered", p.formatTime(q.AnsweredAt)+" by "+toOneLine(q.AnsweredBy)+" ("+toOneLine(q.Answered)+")")
 	}
@@ -59,7 +59,7 @@ func writePendingCall(p *printer, q ops.PendingCall) {
 	f.write(p)
 	what := "Arguments:"
 	if q.Truncated {
-		what = "The beginning of the arguments:"
+		what = "Arguments (only the beginning is shown):"
 	}
 	p.writeWrapped("", what)
 	p.writeWrapped("  ", toPrintable(string(q.Arguments)))
@@ -83,7 +83,7 @@ func completeIDPrefix(begins string, ids []string, noun, listCommand string) (st
 	case 1:
 		return found[0], nil
 	}
-	return "", problem.Newf(problem.Ambiguous, "%d %s begin with '%s'.", len(found), noun, toPrintable(begins)).WithHint("Give more of the id: `" + listCommand + "`.")
+	return "", problem.Newf(problem.Ambiguous, "%d %s begin with '%s'.", len(found), noun, toPrintable(begins)).WithHint("Enter more of the ID: `" + listCommand + "`.")
 }
 
 // findPendingCall finds a pending call by a prefix of its id.
@@ -127,7 +127,7 @@ func (r *invocation) decidePendingCall(ctx context.Context, c *api.Client, id, q
 func newPendingApproveCommand(r *invocation) commandSpec {
 	var said confirmationFlags
 	return commandSpec{flags: map[string]any{"yes": &said.yes}, complete: r.completeFromDaemon(pendingCallIDs), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
-		return r.decidePendingCall(ctx, c, args[0], "Approve this call, once?", said, func(id string) (ops.PendingCall, error) {
+		return r.decidePendingCall(ctx, c, args[0], "Approve this call once?", said, func(id string) (ops.PendingCall, error) {
 			return api.ApproveCall.Call(ctx, c, ops.PendingCallRef{ID: id})
 		}, "Approved: %s may be called with these arguments, once, within 15 minutes.")
 	})}
@@ -141,7 +141,7 @@ func newPendingDenyCommand(r *invocation) commandSpec {
 		return r.decidePendingCall(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
 			in.ID = id
 			return api.DenyCall.Call(ctx, c, in)
-		}, "Denied: the same call of %s is rejected for 15 minutes.")
+		}, "Denied. The same call of %s is rejected for 15 minutes.")
 	})}
 }
 
@@ -151,15 +151,15 @@ func writeLeases(p *printer, all ops.LeaseList) {
 		columns: []column[ops.LeaseView]{
 			{title: "ID", text: func(l ops.LeaseView) string { return l.ID }},
 			{title: "SERVER", text: func(l ops.LeaseView) string { return l.Server }},
-			{title: "UP TO", text: func(l ops.LeaseView) string { return l.Lane }},
+			{title: "LANE", text: func(l ops.LeaseView) string { return l.Lane }},
 			{title: "TOOLS", text: func(l ops.LeaseView) string { return cmp.Or(l.Tools, "all") }},
-			{title: "WHO", text: func(l ops.LeaseView) string { return cmp.Or(l.Client, "every caller") }},
+			{title: "CLIENT", text: func(l ops.LeaseView) string { return cmp.Or(l.Client, "any client") }},
 			{title: "GRANTED", wide: true, cell: func(p *printer, l ops.LeaseView) string { return p.formatTime(&l.GivenAt) }},
 			{title: "GRANTED BY", wide: true, text: func(l ops.LeaseView) string { return l.GivenBy }},
 			{title: "CALLS LEFT", right: true, text: func(l ops.LeaseView) string { return fmt.Sprintf("%d of %d", l.CallsLeft, l.Calls) }},
 			{title: "UNTIL", cell: func(p *printer, l ops.LeaseView) string { return p.formatTime(&l.Until) }},
 		},
-		narrow: slices.Concat(columnHidingSteps("WHO"), columnTruncationStep("TOOLS", 12), columnHidingSteps("TOOLS"), columnTruncationStep("SERVER", 8)),
+		narrow: slices.Concat(columnHidingSteps("CLIENT"), columnTruncationStep("TOOLS", 12), columnHidingSteps("TOOLS"), columnTruncationStep("SERVER", 8)),
 		exact:  true,
 	}.write(p, all.Leases)
 }
@@ -171,7 +171,7 @@ func newLeaseGrantCommand(r *invocation) commandSpec {
 		completeFlags: map[string]cobra.CompletionFunc{"tools": r.completeToolsOfServer()},
 		run: operationRunFunc(r, api.GrantLease, func(ctx context.Context, _ *api.Client, args []string) (ops.GrantLeaseRequest, error) {
 			in.Server = args[0]
-			question := fmt.Sprintf("Allow calls of %s to %s up to the lane %s without asking, for %s or %d calls?", cmp.Or(in.Client, "every caller"), in.Server+cmp.Or(":"+in.Tools, ""),
+			question := fmt.Sprintf("Allow calls of %s to %s up to the lane %s without asking, for %s or %d calls?", cmp.Or(in.Client, "any client"), in.Server+cmp.Or(":"+in.Tools, ""),
 				cmp.Or(in.Lane, "write"), cmp.Or(in.For, "15m"), cmp.Or(in.Calls, 20))
 			return in, r.requireConfirmation(ctx, said, toOneLine(question), "Give --yes.")
 		}, func(p *printer, l ops.LeaseView) {
@@ -189,6 +189,6 @@ func newLeaseRevokeCommand(r *invocation) commandSpec {
 		id, err := completeIDPrefix(args[0], mapToStrings(all.Leases, func(l ops.LeaseView) string { return l.ID }), "leases", "mcpproxy lease list")
 		return ops.LeaseRef{ID: id}, err
 	}, func(p *printer, l ops.LeaseView) {
-		p.writeLine("Revoked: MCPProxy asks about calls to %s again.", escapeInvisibleLine(l.Server))
+		p.writeLine("Revoked the lease. Calls to %s need approval again.", escapeInvisibleLine(l.Server))
 	})}
 }

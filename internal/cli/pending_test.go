@@ -15,7 +15,7 @@ import (
 // pendingAndLeaseOperations returns the fake's operations on pending calls and leases.
 func (f *fakeOperations) pendingAndLeaseOperations() []api.Operation {
 	one := ops.PendingCall{ID: "k7q2abcdefghijkl", State: ask.Waiting, Name: "github:delete_repo", Server: "github", Tool: "delete_repo", Lane: "destructive",
-		LaneReason: "its hints say so", Variant: "call_tool_destructive", Rule: "ask.destructive", Arguments: json.RawMessage(`{"repo":"old\u001b[31m"}`), Reason: "The user wants it\x1b[31m gone.",
+		LaneReason: "the tool's hints declare it", Variant: "call_tool_destructive", Rule: "ask.destructive", Arguments: json.RawMessage(`{"repo":"old\u001b[31m"}`), Reason: "The user wants it\x1b[31m gone.",
 		Actor: "agent:cursor", ClientName: "cursor", Version: "1.2", Source: "mcp", AskedAt: parseRFC3339("2026-01-15T10:29:00Z"), LastAsked: parseRFC3339("2026-01-15T10:29:30Z"), Until: parseRFC3339("2026-01-15T10:44:30Z"), ActivityID: "01JG2K4"}
 	two := one
 	two.ID, two.Name, two.Tool, two.Lane, two.Truncated, two.Arguments = "k8", "github:create_issue", "create_issue", "write", true, json.RawMessage(`"{\"body\":\"long"`)
@@ -36,7 +36,7 @@ func (f *fakeOperations) pendingAndLeaseOperations() []api.Operation {
 			q.ID = id
 			return q, nil
 		}
-		return ops.PendingCall{}, problem.Newf(problem.NotFound, "No waiting call has the id '%s'.", id)
+		return ops.PendingCall{}, problem.Newf(problem.NotFound, "No pending call has the id '%s'.", id)
 	}
 	return []api.Operation{
 		api.ListPending.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.PendingList, error) {
@@ -117,7 +117,7 @@ func TestAnsweringConfirms(t *testing.T) {
 		if got.code != problem.ExitInterrupted || asked == "" {
 			t.Errorf("%s, answered no: %+v, asked %q", line, got, asked)
 		}
-		if strings.HasPrefix(line, "pending") && (!strings.Contains(got.stderr, `"repo":"old`) || !strings.Contains(got.stderr, "its hints say so")) {
+		if strings.HasPrefix(line, "pending") && (!strings.Contains(got.stderr, `"repo":"old`) || !strings.Contains(got.stderr, "the tool's hints declare it")) {
 			t.Errorf("%s: the call is not shown before the question: %s", line, got.stderr)
 		}
 	}

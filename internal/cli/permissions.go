@@ -24,7 +24,7 @@ func newPermissionsCommand(r *invocation) commandSpec {
 		complete: completeFirstArgument(newFixedCompletion(clients.ClientIDs()...)),
 		run: func(cmd *cobra.Command, args []string) error {
 			if f.check && (f.write || f.undo || f.dryRun) || f.write && f.undo || f.undo && f.dryRun {
-				return newUsageError("--check, --undo, and --write or --dry-run exclude one another.", "Give one of them.")
+				return newUsageError("--check, --undo, and --write or --dry-run cannot be combined.", "Give one of them.")
 			}
 			env, err := newClientFileEnv(r)
 			if err != nil {
@@ -55,12 +55,12 @@ func printRecommendedRules(r *invocation, env clients.Env, client string) error 
 	}
 	return r.printOutput(rules, func(p *printer) {
 		if rules.Path == "" && rules.Surface != string(clients.SurfaceSearch) {
-			p.writeLine("No rule in a file of %s permits just the reads.", toPrintable(rules.Name))
+			p.writeLine("The files of %s have no rule that permits only reads.", toPrintable(rules.Name))
 		} else if rules.Path == "" {
 			p.writeLine("The permissions of %s are not in a file.", toPrintable(rules.Name))
 		} else {
 			fmt.Fprint(p, escapeInvisible(rules.Text))
-			p.addNote("The rules belong in %s. To merge them: `mcpproxy permissions %s --write`.", toPrintable(rules.Path), rules.Client)
+			p.addNote("The rules belong in %s. To merge them, run `mcpproxy permissions %s --write`.", toPrintable(rules.Path), rules.Client)
 		}
 		if rules.ByHand != "" {
 			p.writeLine("%s", escapeInvisible(rules.ByHand))
@@ -119,7 +119,7 @@ func writePermissionReport(p *printer, report permission.Report) {
 		p.writeWrapped("    ", decidingRuleText(lane))
 	}
 	for _, skipped := range report.Ignored {
-		p.addNote("%s skips the rule %s.", toPrintable(report.Name), formatRuleWithPosition(skipped))
+		p.addNote("%s ignores the rule %s.", toPrintable(report.Name), formatRuleWithPosition(skipped))
 	}
 	for _, broken := range report.Broken {
 		p.addNote("%s %s", p.colorize(colorWarning, "Cannot be read:"), toPrintable(broken))
@@ -183,14 +183,14 @@ func confirmAndWritePermissions(r *invocation, cmd *cobra.Command, env clients.E
 	}
 	return r.printOutput(out, func(p *printer) {
 		writePermissionReport(p, out.After)
-		p.addNote("Written to %s. To undo it: `mcpproxy permissions %s --undo`.", toPrintable(plan.Path), plan.Client)
+		p.addNote("Written to %s. To undo this, run `mcpproxy permissions %s --undo`.", toPrintable(plan.Path), plan.Client)
 	})
 }
 
 // writePermissionPlan prints the planned change of the client's rules.
 func writePermissionPlan(p *printer, plan permission.Plan) {
 	if !plan.Changed {
-		p.writeLine("Nothing changes: the rules are in %s.", toPrintable(plan.Path))
+		p.writeLine("No changes: the rules are already in %s.", toPrintable(plan.Path))
 		return
 	}
 	p.writeLine("%s", toPrintable(plan.Path))

@@ -51,7 +51,7 @@ func TestPermissionsWrittenAndUndone(t *testing.T) {
 		{"permissions claude --write", problem.ExitUsage, "Not a terminal"},
 		{"permissions claude --write --yes", problem.ExitDone, "✓ call_tool_destructive asks"},
 		{"permissions claude --check", problem.ExitDone, "allow mcp__mcpproxy__call_tool_read, " + path + ":"},
-		{"permissions claude --write", problem.ExitDone, "Nothing changes"},
+		{"permissions claude --write", problem.ExitDone, "No changes"},
 		{"permissions claude --undo", problem.ExitDone, "is restored"},
 		{"permissions claude --check", problem.ExitRefused, "PERMISSIONS_DIFFER"},
 	} {

@@ -143,7 +143,7 @@ func newPresenceTestCommand(r *invocation) commandSpec {
 			return err
 		}
 		if _, err := anchor.OpenSealedKey(typed); errors.Is(err, presence.ErrPassphrase) {
-			return problem.New(problem.PresenceRequired, "Wrong passphrase.", "If it is lost: `mcpproxy presence reset`.")
+			return problem.New(problem.PresenceRequired, "Wrong passphrase.", "If you lose it, run `mcpproxy presence reset`.")
 		} else if err != nil {
 			return problem.From(err)
 		}
@@ -169,7 +169,7 @@ func printPresence(ctx context.Context, r *invocation, c *api.Client, v ops.Pres
 	status, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	return r.printOutput(v, func(p *printer) {
 		if writePresence(p, v); v.On && v.Void == "" && err == nil && status.Unconfirmed > 0 {
-			p.addNote("Changes of the configuration file that grant more access await confirmation: `mcpproxy config confirm`.")
+			p.addNote("Changes of the configuration file that grant more access await confirmation. To confirm them, run `mcpproxy config confirm`.")
 		}
 	})
 }
@@ -182,7 +182,7 @@ func newPresenceResetCommand(r *invocation) commandSpec {
 		op := api.ResetPresence
 		if cancel {
 			op = api.KeepPresence
-		} else if err := r.requireConfirmation(ctx, agreed, "All approvals become invalid, and nothing can be approved for 24 hours. Reset presence?", "To reset without a question: --yes."); err != nil {
+		} else if err := r.requireConfirmation(ctx, agreed, "All approvals become invalid, and nothing can be approved for 24 hours. Reset presence?", "To skip this question, pass --yes."); err != nil {
 			return err
 		}
 		v, err := op.Call(ctx, c, ops.Nothing{})
@@ -196,14 +196,14 @@ func newPresenceResetCommand(r *invocation) commandSpec {
 func writePresence(p *printer, v ops.PresenceView) {
 	switch {
 	case !v.On:
-		p.writeLine("Presence is off: any program under your account can approve for you.")
-		p.addNote("To require a passphrase or a passkey: `mcpproxy presence set passphrase`.")
+		p.writeLine("Presence is off: any program that runs under your account can approve for you.")
+		p.addNote("To require a passphrase, run `mcpproxy presence set passphrase`.")
 		return
 	case v.Void != "":
-		p.writeLine("No approval counts. %s", toOneLine(v.Void))
+		p.writeLine("No approval is valid. %s", toOneLine(v.Void))
 		p.addNote("%s", toOneLine(v.Remedy))
 	default:
-		p.writeLine("Everything that grants more access needs the %s, since %s.", escapeInvisibleLine(string(v.Kind)), p.formatTime(v.Since))
+		p.writeLine("Changes that grant more access have required the %s since %s.", escapeInvisibleLine(string(v.Kind)), p.formatTime(v.Since))
 	}
 	var f fieldList
 	if v.Fingerprint != "" {

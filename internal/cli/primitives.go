@@ -26,7 +26,7 @@ func writeReviewedDefinitions(p *printer, v ops.ServerReview, full bool) {
 	tools, offers := all[:len(v.Tools)], all[len(v.Tools):]
 	writeReviewedKindTable(p, tools, tool.KindTool)
 	if len(tools) > 0 && !full {
-		p.addNote("The full definitions: `mcpproxy upstream review %s --full`.", shellQuoteWord(v.Name))
+		p.addNote("To see the full definitions, run `mcpproxy upstream review %s --full`.", shellQuoteWord(v.Name))
 	}
 	for _, o := range tools {
 		writeReviewedDefinition(p, v, o, full)
@@ -35,7 +35,7 @@ func writeReviewedDefinitions(p *printer, v ops.ServerReview, full bool) {
 		writeReviewedKindTable(p, offers, kind)
 	}
 	if more := v.TotalOffers - len(v.Offers); more > 0 {
-		p.addNote("%s more that are not shown, and not approved with these.", countWithNoun(more, "definition"))
+		p.addNote("Not shown, and not approved with these: %s.", countWithNoun(more, "more definition"))
 	}
 	for _, o := range offers {
 		writeReviewedDefinition(p, v, o, full)
@@ -45,8 +45,8 @@ func writeReviewedDefinitions(p *printer, v ops.ServerReview, full bool) {
 // writeReviewedKindTable writes the table of the definitions of one kind.
 func writeReviewedKindTable(p *printer, all []ops.ReviewedOffer, kind tool.DefinitionKind) {
 	name := strings.ToUpper(kind.Label())
-	t := table{p: p, header: []string{name, "WAITS", "SCANNER", "DESCRIPTION"}, narrowingSteps: slices.Concat(
-		columnTruncationStep("DESCRIPTION", 20), columnHidingSteps("DESCRIPTION"), columnTruncationStep(name, 24), columnTruncationStep("SCANNER", 9), columnHidingSteps("WAITS"), columnTruncationStep(name, 8))}
+	t := table{p: p, header: []string{name, "REASON", "SCANNER", "DESCRIPTION"}, narrowingSteps: slices.Concat(
+		columnTruncationStep("DESCRIPTION", 20), columnHidingSteps("DESCRIPTION"), columnTruncationStep(name, 24), columnTruncationStep("SCANNER", 9), columnHidingSteps("REASON"), columnTruncationStep(name, 8))}
 	for _, o := range all {
 		if o.Kind == kind {
 			said, _ := wirejson.String(wirejson.Find(o.Definition, "description"))

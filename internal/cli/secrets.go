@@ -67,7 +67,7 @@ func callDaemonOrLocalSecrets[In, Out any](r *invocation, ctx context.Context, c
 func newSecretsSetCommand(r *invocation) commandSpec {
 	return commandSpec{args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (none ops.SecretView, err error) {
 		if err := secret.CheckName(args[0]); err != nil {
-			return none, newUsageError("This cannot be the name of a secret: "+err.Error()+".", "Choose a name such as GITHUB_TOKEN.")
+			return none, newUsageError("Invalid name for a secret: "+err.Error()+".", "Choose a name such as GITHUB_TOKEN.")
 		}
 		in := ops.SetSecretRequest{Name: args[0]}
 		if in.Value, err = r.readSecret(ctx, args[0]); err != nil {
@@ -157,11 +157,11 @@ func writeSecrets(p *printer, all ops.SecretViews) {
 		none: "No secret is set, and no server needs one. Set one with `mcpproxy secrets set NAME`.",
 		columns: []column[ops.SecretView]{
 			{title: "NAME", text: func(v ops.SecretView) string { return v.Name }},
-			{title: "KEPT", cell: formatSecretState},
+			{title: "STORAGE", cell: formatSecretState},
 			{title: "SET", cell: func(p *printer, v ops.SecretView) string { return p.formatTime(v.SetAt) }},
 			{title: "USED BY", text: func(v ops.SecretView) string { return strings.Join(v.UsedBy, ", ") }},
 		},
-		narrow: slices.Concat(columnTruncationStep("USED BY", 12), columnHidingSteps("SET"), columnTruncationStep("NAME", 16), columnHidingSteps("USED BY", "KEPT")),
+		narrow: slices.Concat(columnTruncationStep("USED BY", 12), columnHidingSteps("SET"), columnTruncationStep("NAME", 16), columnHidingSteps("USED BY", "STORAGE")),
 	}.write(p, all.Secrets)
 }
 

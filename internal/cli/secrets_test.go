@@ -36,7 +36,7 @@ func TestSecretsWithoutDaemon(t *testing.T) {
 		{"listed", "", []string{"secrets", "list"}, problem.ExitDone, "file", "a value"},
 		{"unused", "v\r\n", []string{"secrets", "set", "SPARE"}, problem.ExitDone, "${keyring:SPARE}", ""},
 		{"value on the line", "", []string{"secrets", "set", "TICKETS", "plain"}, problem.ExitUsage, "only the name", "plain"},
-		{"value as the name", "", []string{"secrets", "set", "a b/c=="}, problem.ExitUsage, "cannot be the name", "a b/c"},
+		{"value as the name", "", []string{"secrets", "set", "a b/c=="}, problem.ExitUsage, "Invalid name for a secret", "a b/c"},
 		{"empty", "\n", []string{"secrets", "set", "TICKETS"}, problem.ExitUsage, "empty", ""},
 		{"binary", "\x00", []string{"secrets", "set", "TICKETS"}, problem.ExitUsage, "NUL", ""},
 		{"large", strings.Repeat("x", secret.MaxValue+1), []string{"secrets", "set", "TICKETS"}, problem.ExitUsage, "65536", "xxx"},

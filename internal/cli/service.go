@@ -188,7 +188,7 @@ func (r *invocation) awaitServiceDaemon(ctx context.Context, m autostart.Manager
 		select {
 		case <-look.C:
 		case <-wait.Done():
-			return view, problem.New(problem.Timeout, "The service is installed, but MCPProxy does not answer. "+view.Manager+" says: "+view.Detail,
+			return view, problem.New(problem.Timeout, "The service is installed, but MCPProxy does not respond. "+view.Manager+" says: "+view.Detail,
 				"See why: "+cmp.Or(view.Log, "`mcpproxy serve`")).Because(wait.Err())
 		}
 	}
@@ -196,7 +196,7 @@ func (r *invocation) awaitServiceDaemon(ctx context.Context, m autostart.Manager
 
 func writeServiceView(p *printer, version string, v serviceView) {
 	if !v.Installed && v.File == "" {
-		p.writeLine("MCPProxy is not installed as a service. To install it: `mcpproxy service install`.")
+		p.writeLine("MCPProxy is not installed as a service. To install it, run `mcpproxy service install`.")
 		if v.Answers {
 			p.writeLine("It is running without a service, as process %d.", v.Daemon)
 		}
@@ -215,7 +215,7 @@ func writeServiceView(p *printer, version string, v serviceView) {
 	f.write(p)
 	switch {
 	case !v.Enabled && !v.Running:
-		p.addNote("To start it: `mcpproxy service install`.")
+		p.addNote("To start it, run `mcpproxy service install`.")
 	case !v.Answers && v.Log != "":
 		p.addNote("Its output: `%s`", v.Log)
 	case v.Answers && v.Version != version:
@@ -229,7 +229,7 @@ func serviceDaemonText(v serviceView) string {
 	case !v.Answers:
 		return "none answers for " + toOneLine(v.DataDir)
 	case v.PID > 0 && v.PID != v.Daemon || !v.Running:
-		return "another daemon answers, process " + strconv.Itoa(v.Daemon) + ": the service starts its own after that one ends"
+		return "another daemon is running, process " + strconv.Itoa(v.Daemon) + ": the service starts its own daemon when that one ends"
 	}
 	return "answers, version " + toOneLine(v.Version)
 }

@@ -76,8 +76,8 @@ func TestServiceStatus(t *testing.T) {
 		want  string
 	}{
 		"it runs":                 {up, running, "answers, version 1.2.3"},
-		"another one runs":        {up, other, "another daemon answers, process 42"},
-		"it cannot, another runs": {up, failed, "another daemon answers, process 42"},
+		"another one runs":        {up, other, "another daemon is running, process 42"},
+		"it cannot, another runs": {up, failed, "another daemon is running, process 42"},
 		"it runs and is silent":   {down, running, "none answers for " + down.dir},
 		"it is not there":         {down, autostart.ServiceState{}, "not installed as a service"},
 		"without it":              {up, autostart.ServiceState{}, "It is running without a service, as process 42"},

@@ -84,7 +84,7 @@ func (s *presenceSigner) confirmAndSign(ctx context.Context, a presence.SignRequ
 		return none, err
 	}
 	defer d.close()
-	d.writeLine("You sign, with %s:", toOneLine(a.For))
+	d.writeLine("You sign with %s:", toOneLine(a.For))
 	s.showClaims(d, a.Claims)
 	if s.key != nil && a.Anchor.Fingerprint() == s.anchor {
 		return presence.SignStatement(a.Statement, s.key), nil
@@ -106,7 +106,7 @@ func (s *presenceSigner) confirmAndSign(ctx context.Context, a presence.SignRequ
 		}
 		d.writeLine("Wrong passphrase.")
 	}
-	return none, problem.New(problem.PresenceRequired, "The passphrase was wrong: nothing was changed.", "If it is lost: `mcpproxy presence reset`.")
+	return none, problem.New(problem.PresenceRequired, "The passphrase was wrong: nothing was changed.", "If you lost it, run `mcpproxy presence reset`.")
 }
 
 // showClaims shows the claims to sign. If there are more than maxShownClaims, it shows only their counts.

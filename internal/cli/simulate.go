@@ -68,7 +68,7 @@ func addFileNameToMistakes(err error, path string) error {
 		lines = append(lines, config.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
 	}
 	whole := config.NewMistakesError(filepath.Base(path), lines)
-	return problem.New(p.Code, whole.Message, "Nothing was tried. `mcpproxy config validate "+shellQuoteWord(path)+"` checks the file.").With("mistakes", mistakes)
+	return problem.New(p.Code, whole.Message, "No call was evaluated. `mcpproxy config validate "+shellQuoteWord(path)+"` checks the file.").With("mistakes", mistakes)
 }
 
 func writePolicyTrial(p *printer, out ops.Trial) {
@@ -104,7 +104,7 @@ func writePolicyTrial(p *printer, out ops.Trial) {
 		}
 	}
 	if out.LeftOut > 0 {
-		p.addNote("%d more calls differ: -o json returns the largest groups.", out.LeftOut)
+		p.addNote("%d more calls differ. To see the largest groups, pass -o json.", out.LeftOut)
 	}
 	if out.Others > 0 {
 		p.addNote("%d of the calls were decided under another configuration than the current one.", out.Others)
@@ -179,10 +179,10 @@ func writeCallProspect(p *printer, out ops.Prospect) {
 	f.add("Tool", toOneLine(out.Name))
 	f.add("Hints", formatHintsWithSources(out.Hints))
 	f.add("Overridden", formatHintsWithSources(out.Overridden))
-	f.add("Seems to", inferredOperationText(&out.DecisionFacts))
+	f.add("Inferred", inferredOperationText(&out.DecisionFacts))
 	f.add("Call with", toOneLine(out.CallWith))
 	f.add("Status", toOneLine(strings.Join(append([]string{cmp.Or(out.Status, policy.Callable.Word())}, out.Further...), ", ")))
-	f.add("As", toOneLine(callerText(out.As)))
+	f.add("Caller", toOneLine(callerText(out.As)))
 	f.write(p)
 	fmt.Fprintln(p)
 	for _, lane := range out.Lanes {

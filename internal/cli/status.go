@@ -52,7 +52,7 @@ func writeDaemonStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 		p.writeWrapped("", "\n"+p.colorize(colorBad, "The activity log is degraded:")+" "+toOneLine(s.Activity.Message))
 	}
 	if s.ConfigError != "" {
-		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file was rejected; the previous configuration is in force:"))
+		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file was rejected; the previous configuration is active:"))
 		p.writeWrapped("  ", toPrintable(s.ConfigError))
 	}
 	if len(s.NeedsRestart) > 0 {

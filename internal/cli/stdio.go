@@ -29,11 +29,11 @@ func newStdioCommand(r *invocation) commandSpec {
 		path := "/mcp"
 		switch named, of := cmd.Flags().Changed("server"), cmd.Flags().Changed("profile"); {
 		case named && all:
-			return newUsageError("--server and --all exclude each other.", "Give one of them.")
+			return newUsageError("--server and --all cannot be combined.", "Give one of them.")
 		case named && lane != "":
-			return newUsageError("--server and --lane exclude each other.", "Give one of them.")
+			return newUsageError("--server and --lane cannot be combined.", "Give one of them.")
 		case named && of:
-			return newUsageError("--server and --profile exclude each other.", "Give one of them.")
+			return newUsageError("--server and --profile cannot be combined.", "Give one of them.")
 		case of:
 			if err := config.CheckProfileName(profile); err != nil {
 				return newUsageError("Invalid value '"+toPrintable(profile)+"' for --profile: "+err.Error(), "See `mcpproxy profile list`.")
@@ -130,7 +130,7 @@ func (o *inProcessDaemon) ensureDaemon(ctx context.Context) error {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return problem.New(problem.DaemonNotRunning, "No daemon answers, but another process locks its data directory.",
+			return problem.New(problem.DaemonNotRunning, "No daemon responds, but another process locks its data directory.",
 				"Find it with `mcpproxy status`, and stop it.").Because(ctx.Err())
 		}
 	}

@@ -139,7 +139,7 @@ func writeProfile(p *printer, one ops.ProfileView) {
 	}
 	f.add("Lanes", toOneLine(cmp.Or(strings.Join(one.Lanes, ", "), "all")))
 	for _, s := range one.Reaches {
-		f.add("Reaches", toOneLine(s.Server)+", "+strconv.Itoa(s.Callable)+" of "+strconv.Itoa(s.Tools)+" tools callable")
+		f.add("Access", toOneLine(s.Server)+", "+strconv.Itoa(s.Callable)+" of "+strconv.Itoa(s.Tools)+" tools callable")
 	}
 	f.write(p)
 }

@@ -44,5 +44,5 @@ func fetchAllTools(ctx context.Context, c *api.Client, q ops.ToolQuery) (toolLis
 			}
 		}
 	}
-	return toolList{}, problem.New(problem.Conflict, "The list of tools expired while it was read.", "Many lists are read at the same time: try again.")
+	return toolList{}, problem.New(problem.Conflict, "The list of tools expired while it was read.", "Too many lists are being read at the same time. Try again.")
 }

@@ -66,7 +66,7 @@ func checkServerExists(ctx context.Context, c *api.Client, name string) error {
 		names = append(names, toOneLine(s.Name))
 	}
 	near := search.ClosestName(name, names)
-	hint := "No server is configured: add one with `mcpproxy upstream add`."
+	hint := "No server is configured. Add one with `mcpproxy upstream add`."
 	if len(names) > maxNamedServers {
 		names = append(names[:maxNamedServers], "…")
 	}
@@ -173,14 +173,14 @@ func (f *searchOutput) noteNotReady(p *printer) {
 		names = append(names, toOneLine(s.Name)+" ("+toOneLine(cmp.Or(s.Detail, s.State))+")")
 	}
 	if len(names) > 0 {
-		p.addNote("Not ready yet, so some of their tools may be missing: %s.", strings.Join(names, ", "))
+		p.addNote("Some tools may be missing, because these servers are not ready yet: %s.", strings.Join(names, ", "))
 	}
 }
 
 func writeFoundTools(p *printer, found searchOutput) {
 	none := "No callable tool matches. Try other words, or `mcpproxy tools list`."
 	if len(found.NotReady) > 0 {
-		none = "No callable tool of the servers that are ready matches. Search again when the others are ready: `mcpproxy upstream list`."
+		none = "No callable tool of the servers that are ready matches. Search again when the others are ready. To see their state, run `mcpproxy upstream list`."
 	}
 	list[ops.ToolView]{
 		none: none,
@@ -200,7 +200,7 @@ func writeFoundTools(p *printer, found searchOutput) {
 	found.noteNotReady(p)
 	writeMatchReasons(p, found.Tools)
 	if found.Total > len(found.Tools) {
-		p.addNote("%d of %d matches; --limit shows more.", len(found.Tools), found.Total)
+		p.addNote("%d of %d matches. For more, pass --limit.", len(found.Tools), found.Total)
 	}
 }
 
@@ -211,8 +211,8 @@ func writeMatchReasons(p *printer, tools []ops.ToolView) {
 			continue
 		}
 		fmt.Fprintf(p, "\n%s\n", toOneLine(v.Name))
-		t := table{p: p, header: []string{"  ASKED", "FOUND", "HOW", "IN", "SHARE"}, narrowingSteps: slices.Concat(
-			columnTruncationStep("FOUND", 16), columnTruncationStep("  ASKED", 16), columnTruncationStep("IN", 8), columnHidingSteps("IN", "SHARE"), columnTruncationStep("FOUND", 8), columnTruncationStep("  ASKED", 8))}
+		t := table{p: p, header: []string{"  QUERY", "FOUND", "MATCH", "FIELD", "SHARE"}, narrowingSteps: slices.Concat(
+			columnTruncationStep("FOUND", 16), columnTruncationStep("  QUERY", 16), columnTruncationStep("FIELD", 8), columnHidingSteps("FIELD", "SHARE"), columnTruncationStep("FOUND", 8), columnTruncationStep("  QUERY", 8))}
 		for _, why := range v.Why {
 			share := ""
 			if why.Share > 0 {

@@ -59,7 +59,7 @@ func writeToolStats(p *printer, s ops.ToolStats) {
 		p.addNote("Only the latest %d calls were read.", s.Calls)
 	}
 	if len(s.Tools) > maxStatsRows || len(s.Dead) > maxStatsRows {
-		p.addNote("The lists are cut at %d; -o json gives more.", maxStatsRows)
+		p.addNote("Each list shows at most %d entries. For more, pass -o json.", maxStatsRows)
 	}
 }
 

@@ -13,21 +13,21 @@ func addApprovalFields(p *printer, f *fieldList, t *ops.Trust) {
 	if t == nil {
 		return
 	}
-	f.add("Waits", waitReasonText(t.Reason))
+	f.add("Reason", waitReasonText(t.Reason))
 	if t.Approved != "" {
 		f.add("Approved", strings.TrimSpace(p.formatTime(t.ApprovedAt)+" by "+toOneLine(t.ApprovedBy)))
 	}
 	if t.OffBy != "" {
-		f.add("Switched off", strings.TrimSpace(p.formatTime(t.OffAt)+" by "+toOneLine(t.OffBy)))
+		f.add("Disabled", strings.TrimSpace(p.formatTime(t.OffAt)+" by "+toOneLine(t.OffBy)))
 	}
 }
 
 func writeToolDisabled(p *printer, v ops.ToolView) {
-	p.writeLine("%s is switched off.", toOneLine(v.Name))
+	p.writeLine("%s is disabled.", toOneLine(v.Name))
 }
 
 func writeToolEnabled(p *printer, v ops.ToolView) {
-	p.writeLine("%s is switched on.", toOneLine(v.Name))
+	p.writeLine("%s is enabled.", toOneLine(v.Name))
 	noteToolStillLocked(p, v.Status)
 }
 

@@ -73,7 +73,7 @@ func TestConsent(t *testing.T) {
 		{"tools approve github:racy --yes", "", problem.ExitFailed, "", "mcpproxy tools diff github:racy"},
 		{"tools approve github:create_issue", "", 0, "", "approved already"},
 		{"tools approve github:missing", "y", problem.ExitNotFound, "", "not found"},
-		{"tools approve github:*", "y", 0, "together 2|approve github:fresh 4e30|approve github:a b 4e30", "Left out"},
+		{"tools approve github:*", "y", 0, "together 2|approve github:fresh 4e30|approve github:a b 4e30", "Not included"},
 		{"tools approve github:*", "", problem.ExitUsage, "", "--yes"},
 		{"tools approve --server github --all --yes", "", 0, "together 2|approve github:fresh 4e30|approve github:a b 4e30", "Approved 2 tools"},
 		{"tools approve github:* --yes --with-findings", "", 0, "together 2|approve github:fresh 4e30|approve github:a b 4e30|approve github:half 4e30|approve github:changed c4a9", "Approved 4 tools"},
@@ -99,7 +99,7 @@ func TestConsent(t *testing.T) {
 		{"tools approve --kind prompt github", "", problem.ExitUsage, "", "a colon and the prompt"},
 		{"tools approve --kind prompts github:review", "", problem.ExitUsage, "", "prompt, resource, template"},
 		{"tools approve --kind resource github:repo://a/b?c=d --fingerprint " + printOfNew, "", 0, "approve resource github:repo://a/b?c=d 4e30", "Approved"},
-		{"tools approve --kind prompt github:* --yes", "", 0, "together 1|approve prompt github:review 4e30", "Left out"},
+		{"tools approve --kind prompt github:* --yes", "", 0, "together 1|approve prompt github:review 4e30", "Not included"},
 		{"tools approve --kind resource github:* --yes", "", problem.ExitFailed, "together 1", "repo://a/b?c=d: It has changed since it was looked at."},
 		{"tools approve --kind prompt --server github --all", "", problem.ExitUsage, "", "--yes"},
 		{"tools approve --kind prompt --server github --all --yes --with-findings", "", 0, "together 1|approve prompt github:review 4e30|approve prompt github:odd\u202e one 4e30", "Approved 2 prompts"},
@@ -113,8 +113,8 @@ func TestConsent(t *testing.T) {
 		{"tools unblock github:fresh --fingerprint " + printOfChange, "", problem.ExitFailed, "", "Nothing was unblocked"},
 		{"tools unblock --kind template github:x://{a}", "", 0, "unblock template github:x://{a} 4e30", "tools approve --kind template"},
 		{"tools block github:fresh", "", 0, "block github:fresh 4e30", "mcpproxy tools unblock github:fresh"},
-		{"tools disable github:delete_repo", "", 0, "switch github:delete_repo false", "switched off"},
-		{"tools enable github:create_issue", "", 0, "switch github:create_issue true", "switched on"},
+		{"tools disable github:delete_repo", "", 0, "switch github:delete_repo false", "is disabled"},
+		{"tools enable github:create_issue", "", 0, "switch github:create_issue true", "is enabled"},
 		{"upstream approve notes", "y", 0, "approve notes 1a00", "sh -c 'touch /tmp/x; echo <U+202E>gnp.exe'"},
 		{"upstream approve notes", "n", problem.ExitInterrupted, "", "TOKEN"},
 		{"upstream approve notes", "", problem.ExitUsage, "", "--fingerprint " + printOfLaunch},
@@ -123,7 +123,7 @@ func TestConsent(t *testing.T) {
 		{"upstream approve old --yes --with-findings", "", 0, "approve old 7001", "can be called"},
 		{"upstream approve old --fingerprint " + printOfTools, "", 0, "approve old 7001", "can be called"},
 		{"upstream approve old --fingerprint " + printOfLaunch, "", problem.ExitFailed, "", "mcpproxy upstream review old"},
-		{"upstream approve github --yes", "", 0, "", "Nothing of github waits"},
+		{"upstream approve github --yes", "", 0, "", "Nothing of github awaits approval"},
 		{"upstream approve off --yes", "", 0, "approve off 7001", "mcpproxy upstream enable off"},
 		{"upstream approve soon --yes", "", 0, "approve soon 7001", "Waiting until soon lists its tools."},
 		{"upstream approve asleep --yes", "", problem.ExitTryAgain, "", "not listed its tools"},
@@ -184,7 +184,7 @@ func TestApprovingShowsTheDifference(t *testing.T) {
 	w := newEnvWithDaemon(t, &fakeOperations{})
 	w.deps.Ask = func(context.Context, string) (string, error) { return "y", nil }
 	got := w.runCommand("upstream", "approve", "grown")
-	if lines := strings.Count(got.stdout, "\n"); got.code != 0 || lines > 60 || strings.Count(got.stdout, "{+new+}") != 2 || !strings.Contains(got.stdout, "39 definitions approved already and not shown") {
+	if lines := strings.Count(got.stdout, "\n"); got.code != 0 || lines > 60 || strings.Count(got.stdout, "{+new+}") != 2 || !strings.Contains(got.stdout, "Not shown: 39 definitions (approved already)") {
 		t.Errorf("%d lines, code %d\n%s%s", lines, got.code, got.stdout, got.stderr)
 	}
 }
@@ -222,7 +222,7 @@ func TestUpstreamAdd(t *testing.T) {
 		"Missing argument: name":          {},
 		"Missing argument: name.":         {"--", "npx"},
 		"as in `mcpproxy upstream add x ": {"x", "npx"},
-		"Put the command":                 {"x", "npx", "--", "y"},
+		"Write the command":               {"x", "npx", "--", "y"},
 		"add x --url https://x/mcp":       {"x", "https://x/mcp"},
 		"Missing --url or a command":      {"x"},
 		"not both":                        {"x", "--url", "http://y", "--", "z"},
@@ -329,7 +329,7 @@ func TestServersWithoutTheDaemon(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
-	do(problem.ExitFailed, "There is a server named 'Files' already", "add", "Files", "--", "x")
+	do(problem.ExitFailed, "A server named 'Files' already", "add", "Files", "--", "x")
 	do(problem.ExitUsage, "The url must begin", "add", "x", "--url", "ftp://x")
 	do(problem.ExitUsage, "cannot be its own server", "add", "me", "--url", "http://localhost:8080/mcp")
 	do(problem.ExitUsage, "cannot be its own server", "set", "files", "command", "--", "/usr/bin/mcpproxy", "stdio")
@@ -367,15 +367,15 @@ func TestSetArguments(t *testing.T) {
 	w := newTestEnv(t)
 	const secret = "hunter2-hunter2"
 	for says, args := range map[string][]string{
-		"Missing argument: key":        {"a"},
-		"One change at a time":         {"a", "--env", "A=1", "--header", "B: 1"},
-		"One change at a time: give":   {"a", "--infer-hints", "off", "--env", "A=1"},
-		"One change at a time: ":       {"a", "--unset", "--unset-header", "A"},
-		"Unexpected argument 'trust'":  {"a", "trust", "manual", "--env", "A=1"},
-		"Invalid value for --env: it":  {"a", "--env", secret},
-		"does not also set":            {"a", "--env", "A=1", "--unset-env", "A"},
-		"The key call_timeout has one": {"a", "call_timeout", "1s", "2s"},
-		"The key 'args' cannot be set": {"a", "args", "x"},
+		"Missing argument: key":              {"a"},
+		"Change one setting at a time":       {"a", "--env", "A=1", "--header", "B: 1"},
+		"Change one setting at a time: pass": {"a", "--infer-hints", "off", "--env", "A=1"},
+		"Change one setting at a time: ":     {"a", "--unset", "--unset-header", "A"},
+		"Unexpected argument 'trust'":        {"a", "trust", "manual", "--env", "A=1"},
+		"Invalid value for --env: it":        {"a", "--env", secret},
+		"does not also set":                  {"a", "--env", "A=1", "--unset-env", "A"},
+		"The key call_timeout has one":       {"a", "call_timeout", "1s", "2s"},
+		"The key 'args' cannot be set":       {"a", "args", "x"},
 	} {
 		if got := w.runCommand(append([]string{"upstream", "set"}, args...)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, says) || strings.Contains(got.stderr, secret) {
 			t.Errorf("%q: %+v", args, got)
@@ -472,7 +472,7 @@ func TestApprovalShowsPendingDefinitions(t *testing.T) {
 	var out bytes.Buffer
 	writeWaitingPartOfReview(newInvocation(Deps{Getenv: func(string) string { return "" }}).newPrinter(&out), v)
 	got := out.String()
-	if !strings.Contains(got, "A new prompt.") || !strings.Contains(got, "41 definitions approved already and not shown") || strings.Contains(got, "old_") || strings.Contains(got, "These are approved.") || strings.Contains(got, "1 more") {
+	if !strings.Contains(got, "A new prompt.") || !strings.Contains(got, "Not shown: 41 definitions (approved already)") || strings.Contains(got, "old_") || strings.Contains(got, "These are approved.") || strings.Contains(got, "1 more") {
 		t.Error(got)
 	}
 	if lines := strings.Count(got, "\n"); lines > 40 {

@@ -43,7 +43,7 @@ func writeServerTable(p *printer, all ops.ServerViews) {
 			{title: "SINCE", wide: true, cell: func(p *printer, s ops.ServerView) string { return p.formatTime(s.Since) }},
 			{title: "NOTE", text: serverNote},
 		},
-		narrow: slices.Concat(columnHidingSteps("PROTOCOL"), addNoteToSteps("The full note: `mcpproxy upstream get NAME`.", columnTruncationStep("NOTE", 24)),
+		narrow: slices.Concat(columnHidingSteps("PROTOCOL"), addNoteToSteps("To see the full note, run `mcpproxy upstream get NAME`.", columnTruncationStep("NOTE", 24)),
 			columnTruncationStep("NAME", 16), columnHidingSteps("TOOLS", "NOTE"), columnTruncationStep("NAME", 8)),
 	}.write(p, all.Servers)
 }
@@ -96,7 +96,7 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 	if s.LastError == "" || s.State != "failed" {
 		f.add("", toOneLine(s.Detail))
 	}
-	f.add("Next try", p.formatTime(s.RetryAt))
+	f.add("Next retry", p.formatTime(s.RetryAt))
 	f.add("Last error", formatLastError(p, s))
 	switch {
 	case s.NeedsLogin:
@@ -167,7 +167,7 @@ func newUpstreamRestartCommand(r *invocation) commandSpec {
 		}); err != nil {
 			return err
 		}
-		return notReadyError(s, "did not start again", "See `mcpproxy upstream logs "+s.Name+"`.")
+		return notReadyError(s, "did not restart", "See `mcpproxy upstream logs "+s.Name+"`.")
 	})}
 }
 

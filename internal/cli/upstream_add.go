@@ -125,9 +125,9 @@ func checkAddServerArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 0 || dash == 0:
 		return newUsageError("Missing argument: name.", "Usage: `"+cmd.UseLine()+"`.")
 	case dash < 0 && len(args) == 2 && strings.Contains(args[1], "://"):
-		return newUsageError("Unexpected argument '"+args[1]+"'.", "Put the address of a server after --url: `mcpproxy upstream add "+shellQuoteWord(args[0])+" --url "+shellQuoteWord(args[1])+"`.")
+		return newUsageError("Unexpected argument '"+args[1]+"'.", "Pass the URL of a server with --url: `mcpproxy upstream add "+shellQuoteWord(args[0])+" --url "+shellQuoteWord(args[1])+"`.")
 	case dash > 1 || dash < 0 && len(args) > 1:
-		return newUsageError("Unexpected argument '"+args[1]+"'.", "Put the command and its arguments after --, as in `mcpproxy upstream add "+shellQuoteWord(args[0])+" -- npx -y PACKAGE`.")
+		return newUsageError("Unexpected argument '"+args[1]+"'.", "Write the command and its arguments after --, as in `mcpproxy upstream add "+shellQuoteWord(args[0])+" -- npx -y PACKAGE`.")
 	case url && len(args) > 1:
 		return newUsageError("A server has a URL or a command, not both.", "Usage: `"+cmd.UseLine()+"`.")
 	case !url && len(args) == 1:
@@ -223,7 +223,7 @@ func writeServerAdded(p *printer, v ops.ServerView, offline bool) {
 	}
 	noteServerWarnings(p, v)
 	if v.Quarantined {
-		p.addNote("It starts after you approve it: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+		p.addNote("To approve and start it, run `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	}
 }
 
@@ -255,7 +255,7 @@ func newUpstreamRemoveCommand(r *invocation) commandSpec {
 		if err != nil {
 			return err
 		}
-		question := "Remove " + escapeInvisibleLine(s.Name) + " and forget its approvals?"
+		question := "Remove " + escapeInvisibleLine(s.Name) + " and delete its approvals?"
 		if offline {
 			question = "Remove " + escapeInvisibleLine(s.Name) + " from the configuration file?"
 		}
@@ -284,13 +284,13 @@ func writeServerEnabled(p *printer, v ops.ServerView) {
 	p.writeLine("%s is enabled.", toOneLine(v.Name))
 	noteServerWarnings(p, v)
 	if v.Quarantined {
-		p.addNote("It is still quarantined: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+		p.addNote("It is still quarantined. To review it, run `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	}
 }
 
 func writeServerQuarantined(p *printer, v ops.ServerView) {
 	p.writeLine("%s is quarantined.", toOneLine(v.Name))
-	p.addNote("Review it again with `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+	p.addNote("To review it, run `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 }
 
 func newUpstreamReviewCommand(r *invocation) commandSpec {
@@ -326,7 +326,7 @@ func confirmAndApproveServer(r *invocation, ctx context.Context, c *api.Client, 
 		}
 		switch {
 		case v.Stage == ops.StageApproved && countWaitingDefinitions(toReviewedDefinitions(v)) == 0:
-			return r.printOutput(v, func(p *printer) { p.writeLine("Nothing of %s waits.", toOneLine(v.Name)) })
+			return r.printOutput(v, func(p *printer) { p.writeLine("Nothing of %s awaits approval.", toOneLine(v.Name)) })
 		case v.Stage == ops.StageDefinitions && !v.Listed:
 			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not listed its tools yet, so there is nothing to approve.", toOneLine(v.Name)).
 				WithHint("Wait until it is ready, or see `mcpproxy upstream logs " + shellQuoteWord(v.Name) + "`.")
@@ -347,14 +347,14 @@ func confirmAndApproveServer(r *invocation, ctx context.Context, c *api.Client, 
 		switch {
 		case v.Stage == ops.StageApproved && isServerDisabled(v):
 			p.writeLine("Approved %s.", toOneLine(v.Name))
-			p.addNote("It is disabled: `mcpproxy upstream enable %s`.", shellQuoteWord(v.Name))
+			p.addNote("It is disabled. To enable it, run `mcpproxy upstream enable %s`.", shellQuoteWord(v.Name))
 			return
 		case v.Stage == ops.StageApproved:
 			p.writeLine("Approved %s: its tools can be called.", toOneLine(v.Name))
 			return
 		}
 		p.writeLine("Approved the launch of %s. It runs only for the review.", toOneLine(v.Name))
-		p.addNote("Review and approve its tools: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+		p.addNote("To review and approve its tools, run `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	})
 }
 
@@ -495,7 +495,7 @@ func writeWaitingPartOfReview(p *printer, v ops.ServerReview) {
 	v.TotalOffers -= hidden - len(v.Offers)
 	writeServerReview(p, v, true)
 	if left := len(all) - len(v.Tools) - len(v.Offers); left > 0 {
-		p.writeLine("\n%s approved already and not shown: `mcpproxy upstream review %s --full` shows all.", countWithNoun(left, "definition"), shellQuoteWord(v.Name))
+		p.writeLine("\nNot shown: %s (approved already). To see all, run `mcpproxy upstream review %s --full`.", countWithNoun(left, "definition"), shellQuoteWord(v.Name))
 	}
 }
 

@@ -49,7 +49,7 @@ func newUpstreamSetCommand(r *invocation) commandSpec {
 			var err error
 			switch {
 			case env.anyGiven() && (headers.anyGiven() || infer != "" || unset), headers.anyGiven() && (infer != "" || unset):
-				return newUsageError("One change at a time: give --env, or --header, or --infer-hints, or --unset with a key.", "")
+				return newUsageError("Change one setting at a time: pass --env, --header, --infer-hints, or --unset with a key.", "")
 			case infer != "":
 				args = append(args, "infer_hints", infer)
 				in.Key = "infer_hints"
@@ -81,7 +81,7 @@ func newUpstreamSetCommand(r *invocation) commandSpec {
 				p.writeLine("%s %s of %s.", map[bool]string{false: "Set", true: "Removed"}[in.Value == nil], in.Key, toOneLine(v.Name))
 				noteServerWarnings(p, v)
 				if v.Quarantined {
-					p.addNote("It awaits your review: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+					p.addNote("To review it, run `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 				}
 			})
 		}),

@@ -43,7 +43,7 @@ func ReadUserFile(path string, roots ...string) (UserFile, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		f.Target = target
 		if !isBelowAny(target, roots) {
-			return f, newRefusedError(path, "is a link to "+target+", which is in no directory of the client", "Change that file by hand.")
+			return f, newRefusedError(path, "is a link to "+target+", which is in no directory of the client", "Edit that file manually.")
 		}
 	}
 	return f, f.readTarget()
@@ -61,7 +61,7 @@ func (f *UserFile) readTarget() error {
 	case err != nil:
 		return newReadError(f.Path, err)
 	case !info.Mode().IsRegular():
-		return newRefusedError(f.Path, "is not a regular file", "Put the client's own file there.")
+		return newRefusedError(f.Path, "is not a regular file", "Replace it with the client's own file.")
 	case !ownedByUser(info):
 		return newRefusedError(f.Path, "belongs to another user", "Change it as that user.")
 	case info.Size() > maxSize:
@@ -88,7 +88,7 @@ func (f *UserFile) checkFolderOwner() error {
 		case !info.IsDir():
 			return newRefusedError(f.Path, "cannot be created: "+dir+" is not a directory", "Check that path.")
 		case !ownedByUser(info):
-			return newRefusedError(f.Path, "would be made in "+dir+", which belongs to another user", "Run the command as that user, without sudo.")
+			return newRefusedError(f.Path, "would be created in "+dir+", which belongs to another user", "Run the command as that user, without sudo.")
 		}
 		return nil
 	}

@@ -56,7 +56,7 @@ func OpenJournal(dir string) (*Journal, error) {
 func (j *Journal) WithGroup(run string) *Journal { return &Journal{j.dir, run} }
 
 // WriteFile replaces the text of a file. The error is a *problem.Problem: CONFLICT if the file has changed since it was
-// read, or may not be written.
+// read, or is not writable.
 func (j *Journal) WriteFile(f UserFile, text []byte, what string, entries ...[]string) (Change, error) {
 	return j.writeFile(f, text, what, entries, false)
 }
@@ -78,7 +78,7 @@ func (c Change) WrittenText() ([]byte, bool) {
 
 func (j *Journal) writeFile(f UserFile, text []byte, what string, entries [][]string, keep bool) (Change, error) {
 	if f.Exists && !ownerCanWrite(f.Mode) {
-		return Change{}, newRefusedError(f.Path, "may not be written", "Allow it: chmod u+w, if you want it changed.")
+		return Change{}, newRefusedError(f.Path, "is not writable", "To allow the change, run chmod u+w.")
 	}
 	unlock, err := j.lockJournal()
 	if err != nil {
@@ -103,7 +103,7 @@ func (j *Journal) writeFile(f UserFile, text []byte, what string, entries [][]st
 		return c, err
 	}
 	if hexSHA256(written.Text) != c.After {
-		return c, newRefusedError(f.Path, "was changed by another program while it was written", "Look at it; the text from before is in "+c.Backup+".")
+		return c, newRefusedError(f.Path, "was changed by another program during the write", "Check the file. The previous text is in "+c.Backup+".")
 	}
 	return c, j.pruneChanges()
 }
@@ -195,7 +195,7 @@ func (j *Journal) undoChange(id string, back RestoreFunc, always bool) (Change, 
 	}
 	i := slices.IndexFunc(all, func(c Change) bool { return c.ID == id })
 	if i < 0 {
-		return Change{}, problem.New(problem.NotFound, "Unknown change "+id+".", "It may be one that was forgotten: the last 200 are kept.")
+		return Change{}, problem.New(problem.NotFound, "Unknown change "+id+".", "It may be too old: only the last 200 are kept.")
 	}
 	c := all[i]
 	if c.Undone != nil {
@@ -244,9 +244,9 @@ func (c Change) restorePrevious(back RestoreFunc, always bool) (partly bool, err
 		}
 		return true, replaceFile(f, text)
 	}
-	hint := "Take the entry out by hand."
+	hint := "Remove the entry manually."
 	if c.Backup != "" {
-		hint = "The text from before is in " + c.Backup + ": take from it what you need."
+		hint = "The previous text is in " + c.Backup + ": copy what you need from it."
 	}
 	return false, newRefusedError(c.Path, "was changed since: an undo would lose the later changes", hint)
 }
@@ -298,7 +298,7 @@ func (j *Journal) lockFile(name string) (release func(), err error) {
 	}
 	held, err := ondisk.LockFile(filepath.Join(j.dir, name))
 	if errors.Is(err, ondisk.ErrLocked) {
-		return nil, problem.New(problem.Conflict, "Another MCPProxy is changing files of clients just now.", "Try again.")
+		return nil, problem.New(problem.Conflict, "Another MCPProxy is changing client files at the moment.", "Try again.")
 	}
 	if err != nil {
 		return nil, newWriteError(j.dir, err)

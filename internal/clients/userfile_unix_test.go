@@ -189,7 +189,7 @@ func TestRefusals(t *testing.T) {
 		f, err := ReadUserFile(path, dir)
 		must(t, err)
 		_, err = j.WriteFile(f, []byte("y"), "x")
-		wantProblem(t, err, "may not be written", "chmod u+w")
+		wantProblem(t, err, "is not writable", "chmod u+w")
 		wantFile(t, path, "x", 0o444)
 	})
 }

@@ -428,7 +428,7 @@ func TestRepairBeforeConfirmation(t *testing.T) {
 	check(t, f.SetVerifier(p, "here"))
 	said := strings.Join(f.Warnings(), "\n")
 	for _, want := range []string{
-		"configuration that grants more access is not in force: the configuration requires presence, but no anchor is set; set one: `mcpproxy presence set passphrase`",
+		"configuration that grants more access is not applied: the configuration requires presence, but no anchor is set; set one: `mcpproxy presence set passphrase`",
 		"wait for confirmation: mcpServers.a",
 	} {
 		if !strings.Contains(said, want) {

@@ -139,21 +139,21 @@ func checkClientMetadataURL(s string) error {
 
 func checkOneLine(s string) error {
 	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return errors.New("the value is empty, or holds line breaks or control characters; write it as the authorization server gave it")
+		return errors.New("the value is empty, or contains line breaks or control characters; copy it from the authorization server")
 	}
 	return nil
 }
 
 func checkOAuthScope(s string) error {
 	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) {
-		return errors.New("this cannot be a scope; write each scope as a text of its own, without spaces")
+		return errors.New("this is not a valid scope; write each scope as a separate string, without spaces")
 	}
 	return nil
 }
 
 func checkEnvName(s string) error {
 	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r == '=' || unicode.IsControl(r) }) {
-		return errors.New("this cannot be the name of an environment variable; a name is not empty and has no = and no line breaks or other control characters")
+		return errors.New("this is not a valid name of an environment variable; a name is not empty and has no = and no control characters")
 	}
 	return nil
 }
@@ -169,14 +169,14 @@ func checkNoNUL(s string) error {
 
 func checkHeaderName(s string) error {
 	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) }) {
-		return errors.New("this cannot be the name of a header; a name has letters, digits and dashes")
+		return errors.New("this is not a valid header name; a name has letters, digits and dashes")
 	}
 	return nil
 }
 
 func checkHeaderValue(s string) error {
 	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		return errors.New("this cannot be the value of a header; it must not hold line breaks or control characters")
+		return errors.New("this is not a valid header value; it must not contain line breaks or control characters")
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func checkPattern(s string) error {
 	}
 	for _, r := range s {
 		if r < ' ' || r == 0x7f {
-			return errors.New("the pattern holds a control character; no tool has such a name")
+			return errors.New("the pattern contains a control character; no tool has such a name")
 		}
 	}
 	return nil

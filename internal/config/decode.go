@@ -172,7 +172,7 @@ func keyLocationHint(name string) string {
 	for _, k := range new(Config).keys() {
 		switch {
 		case k.name == name:
-			return "it belongs to the top of the file"
+			return "it belongs at the top level of the file"
 		case strings.HasSuffix(k.name, "."+name):
 			return "it belongs to " + quoteClipped(k.groupName())
 		}
@@ -238,10 +238,10 @@ func (d *decoder) decodeStringLiteral(v hujson.Value, path string) (string, bool
 	s := l.String()
 	switch {
 	case strings.ContainsRune(s, 0):
-		d.addMistake(v.StartOffset, path, "the string holds a NUL character", "")
+		d.addMistake(v.StartOffset, path, "the string contains a NUL character", "")
 		return "", false
 	case strings.ContainsRune(s, '\uFFFD') && !strings.Contains(strings.ToLower(string(l)), `\ufffd`) && !strings.ContainsRune(string(l), '\uFFFD'):
-		d.addMistake(v.StartOffset, path, "the string holds half of a surrogate pair", "")
+		d.addMistake(v.StartOffset, path, "the string contains half of a surrogate pair", "")
 		return "", false
 	}
 	return s, true

@@ -10,7 +10,7 @@ import (
 func (d *decoder) decodeArgumentLaneRules(v hujson.Value, path string) (any, any) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
-		d.reportWrongType(v, path, "an object (tool name or pattern → by which argument it is judged)")
+		d.reportWrongType(v, path, "an object (tool name or pattern → the argument that determines the lane)")
 		return nil, nil
 	}
 	resolved, raw := []ArgumentLaneRule{}, []ArgumentLaneRule{}

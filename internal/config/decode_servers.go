@@ -231,7 +231,7 @@ func (d *decoder) checkToolLists(g objectMembers, s *Server, path string) {
 	_, deny := g["disabled_tools"]
 	switch {
 	case allow && deny:
-		d.addMistake(g["disabled_tools"].Name.StartOffset, joinPath(path, "disabled_tools"), "enabled_tools and disabled_tools exclude each other", "keep one of them")
+		d.addMistake(g["disabled_tools"].Name.StartOffset, joinPath(path, "disabled_tools"), "enabled_tools and disabled_tools cannot be combined", "keep one of them")
 	case allow && s.EnabledTools != nil && len(s.EnabledTools) == 0:
 		d.addMistake(g["enabled_tools"].Value.StartOffset, joinPath(path, "enabled_tools"), "enabled_tools is empty", `remove it to allow every tool, or set "enabled": false to allow none`)
 	}

@@ -191,8 +191,8 @@ func toServerSettings(field string, value json.RawMessage) (out []serverSetting,
 			return nil
 		})
 		if len(out) > maxSettings {
-			return nil, problem.Newf(problem.InvalidParameter, "The change of %s has %d members; %d is the most.", quoteClipped(field), len(out), maxSettings).
-				WithHint("Make several changes of it.").With("parameter", field)
+			return nil, problem.Newf(problem.InvalidParameter, "The change of %s has %d members; the limit is %d.", quoteClipped(field), len(out), maxSettings).
+				WithHint("Split it into several changes.").With("parameter", field)
 		}
 		return out, err
 	}
@@ -224,7 +224,7 @@ func (d document) serverSettingSplices(server textedit.Container, s serverSettin
 
 func unknownServerError(name string) error {
 	return problem.Newf(problem.ServerNotFound, "Server %s is not in the configuration file.", quoteClipped(name)).
-		WithHint("List the servers: mcpproxy upstream list.")
+		WithHint("To list the servers, run mcpproxy upstream list.")
 }
 
 // findServer finds mcpServers and the index of that server in it, -1 if there is none.
@@ -365,7 +365,7 @@ func editOnce(l *LiveConfig, servers []string, changes []textEdit, then editResu
 	case r.err != nil:
 		return r.err
 	case r.data == nil && l.existed:
-		return problem.Newf(problem.InvalidConfig, "%s is missing; the previous configuration stays in force.", l.path).
+		return problem.Newf(problem.InvalidConfig, "%s is missing; the previous configuration stays active.", l.path).
 			WithHint("Restore the file first.")
 	}
 	before, err := l.parseText(r.data)
@@ -385,7 +385,7 @@ func editOnce(l *LiveConfig, servers []string, changes []textEdit, then editResu
 	for _, key := range changedKeys(before, next, acceptEveryKey) {
 		if !slices.ContainsFunc(servers, func(name string) bool { return key == joinPath("mcpServers", name) }) {
 			return problem.Newf(problem.Internal, "The edit would change %s, too.", key).
-				WithHint("Edit the file by hand: " + l.path)
+				WithHint("Edit the file manually: " + l.path)
 		}
 	}
 	for _, name := range servers {

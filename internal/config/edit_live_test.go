@@ -369,7 +369,7 @@ func TestManyMembers(t *testing.T) {
 		return json.RawMessage("{" + b.String() + last + "}")
 	}
 	before := contents(t, f.path)
-	for last, says := range map[string]string{`"V256":"1"`: "256 is the most", `"A=B":"1"`: "256 is the most"} {
+	for last, says := range map[string]string{`"V256":"1"`: "the limit is 256", `"A=B":"1"`: "the limit is 256"} {
 		if err := f.SetServer(nil, "a", "env", members(maxSettings, last)); err == nil || !strings.Contains(err.Error(), says) || contents(t, f.path) != before {
 			t.Errorf("got %v", err)
 		}

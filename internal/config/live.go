@@ -209,7 +209,7 @@ func (l *LiveConfig) applyContent(r fileContent) error {
 		return l.rejectFile(r.err)
 	case r.data == nil && l.existed:
 		// The defaults are not applied here: they would stop every server while an editor replaces the file.
-		return l.rejectFile(problem.Newf(problem.InvalidConfig, "%s is missing; the previous configuration stays in force.", l.path).
+		return l.rejectFile(problem.Newf(problem.InvalidConfig, "%s is missing; the previous configuration stays active.", l.path).
 			WithHint("Restore the file, or restart MCPProxy to use the defaults."))
 	}
 	l.existed = l.existed || r.data != nil
@@ -314,7 +314,7 @@ func toComponentError(err error) error {
 // rejectFile stores and reports err.
 func (l *LiveConfig) rejectFile(err error) error {
 	l.setLoadResult(err)
-	l.options.Logger.Warn("the configuration file is rejected, the previous one stays in force", "file", l.path, "error", err)
+	l.options.Logger.Warn("the configuration file is rejected, the previous one stays active", "file", l.path, "error", err)
 	l.options.notifyObserver(Change{Err: err, NeedsRestart: l.NeedsRestart()})
 	return err
 }
@@ -333,7 +333,7 @@ func (l *LiveConfig) setLoadResult(err error) {
 	}
 	if last := l.loadResult.Load(); last == nil || !slices.Equal(last.warnings, next.warnings) {
 		for _, w := range next.warnings {
-			l.options.Logger.Warn("the configuration file should be put right", "file", l.path, "warning", w)
+			l.options.Logger.Warn("the configuration file should be corrected", "file", l.path, "warning", w)
 		}
 	}
 	l.loadResult.Store(next)
@@ -354,7 +354,7 @@ func fileModeWarnings(path string) []string {
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s has the mode %04o, so that other users can get at it; run: chmod 600 %s", path, info.Mode().Perm(), path)}
+	return []string{fmt.Sprintf("%s has the mode %04o, so other users can access it; run: chmod 600 %s", path, info.Mode().Perm(), path)}
 }
 
 // readFile reads the file; a missing one is not an error.

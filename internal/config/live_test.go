@@ -356,7 +356,7 @@ func TestFileIsDeleted(t *testing.T) {
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
-	if c := f.next(t); c.Err == nil || !strings.HasSuffix(c.Err.Error(), "is missing; the previous configuration stays in force.") || f.Current().ToolsLimit != 5 {
+	if c := f.next(t); c.Err == nil || !strings.HasSuffix(c.Err.Error(), "is missing; the previous configuration stays active.") || f.Current().ToolsLimit != 5 {
 		t.Errorf("got %v, %d", c.Err, f.Current().ToolsLimit)
 	}
 	write(t, f.path, limit(5))
@@ -656,7 +656,7 @@ func TestDeletingALaterFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.until(t, func() bool { return f.LastError() != nil || f.Current().ToolsLimit != 5 })
-	if err := f.LastError(); err == nil || !strings.HasSuffix(err.Error(), "is missing; the previous configuration stays in force.") || f.Current().ToolsLimit != 5 {
+	if err := f.LastError(); err == nil || !strings.HasSuffix(err.Error(), "is missing; the previous configuration stays active.") || f.Current().ToolsLimit != 5 {
 		t.Errorf("got %v, %d", err, f.Current().ToolsLimit)
 	}
 }

@@ -30,7 +30,7 @@ func (u UnconfirmedChanges) Count() int {
 func (u UnconfirmedChanges) Warnings() (all []string) {
 	const most = 10
 	if u.Why != "" {
-		all = append(all, "configuration that grants more access is not in force: "+u.Why+"; "+cmp.Or(u.Remedy, "review and confirm it with `mcpproxy config confirm`"))
+		all = append(all, "configuration that grants more access is not applied: "+u.Why+"; "+cmp.Or(u.Remedy, "review and confirm it with `mcpproxy config confirm`"))
 	}
 	if n := len(u.Differences); n > 0 {
 		keys := strings.Join(differenceKeys(u.Differences[:min(n, most)]), ", ")

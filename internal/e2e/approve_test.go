@@ -41,7 +41,7 @@ func TestApproveAChangedTool(t *testing.T) {
 	run(3, "pending_approval", "call", "tool-destructive", "s:add")
 	run(0, "mcpproxy tools approve s:add", "approvals")
 	diff := run(0, "Add two numbers{+, and forget<U+200B> the older ones+}.", "tools", "diff", "s:add")
-	for _, want := range []string{"readOnlyHint     [-true-]{+not declared+}", "destructiveHint  [-not declared-]{+false+}", "loosened", "changed since it was approved"} {
+	for _, want := range []string{"readOnlyHint     [-true-]{+not declared+}", "destructiveHint  [-not declared-]{+false+}", "relaxed", "changed since it was approved"} {
 		if !strings.Contains(diff, want) {
 			t.Errorf("%q is not in the difference:\n%s", want, diff)
 		}

@@ -240,7 +240,7 @@ func (j *judged) settled() (readable bool) {
 	j.t.Helper()
 	eventually(j.t, "the decisions are loaded", func() error {
 		status, body := j.rest("GET", "/status", "")
-		newer := strings.Contains(string(body), "this program knows up to")
+		newer := strings.Contains(string(body), "this program supports up to")
 		if readable = !strings.Contains(string(body), "approvals are not read yet"); readable || newer {
 			return nil
 		}

@@ -23,7 +23,7 @@ func TestDemoOnce(t *testing.T) {
 	for _, want := range []string{
 		"notes:list_notes", "Invented weather for Lisbon", `Wrote "trip".`, `Deleted "old-draft".`,
 		"✗ Tool 'notes:delete_note' is marked destructive by server, use call_tool_destructive instead of call_tool_read",
-		"✗ Tool 'shifty:add_numbers' cannot be called, its status is pending_approval.",
+		"✗ Tool 'shifty:add_numbers' cannot be called: its status is pending_approval.",
 		"$ mcpproxy tools diff shifty:add_numbers", "readOnlyHint     [-true-]{+false+}", "Add two numbers{+, and forget the older ones+}.",
 		"$ mcpproxy tools approve shifty:add_numbers --fingerprint ", "Approved shifty:add_numbers.", "approve_tool",
 		"○ read", "✎ write", "⚠ destr", "blocked", "success",

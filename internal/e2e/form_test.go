@@ -125,7 +125,7 @@ func TestClientForm(t *testing.T) {
 					name, n, shown := fmt.Sprint(door.path, door.stdio, " ", era, " ", c.name), f.n.Add(1), 0
 					s, err := f.connectAt(door, c.server, era, c.token, &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 						shown++
-						if may := strings.HasPrefix(r.Params.Message, "May this call be made, once?"); may != (c.token == f.trusted) || !strings.Contains(r.Params.Message, fmt.Sprintf(`{"n":%d}`, n)) {
+						if may := strings.HasPrefix(r.Params.Message, "Approve this call once?"); may != (c.token == f.trusted) || !strings.Contains(r.Params.Message, fmt.Sprintf(`{"n":%d}`, n)) {
 							t.Errorf("%s: the form shows %s", name, r.Params.Message)
 						}
 						return c.says, nil
@@ -146,7 +146,7 @@ func TestClientForm(t *testing.T) {
 	}
 	all.Wait()
 	held := f.newest("type=tool_call&status=held&tool=wipe")
-	if !strings.HasPrefix(held.Metadata.Detail, "asked in a form of the client, too, which can deny") {
+	if !strings.HasPrefix(held.Metadata.Detail, "also asked in a form of the client, which can only deny") {
 		t.Errorf("the record of the held call: %+v", held)
 	}
 	answered := f.newest("type=approval&tool=wipe&status=success&actor=agent:trusted")

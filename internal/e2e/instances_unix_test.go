@@ -559,7 +559,7 @@ func TestPostgresFaults(t *testing.T) {
 			enough(200)
 			fault.do()
 			if fault.noticed {
-				eventually(t, "it is said that the database is away", func() error {
+				eventually(t, "it is said that the database is unavailable", func() error {
 					if readiness(all[0]) == nil || readiness(all[1]) == nil {
 						return errors.New("nothing is said")
 					}

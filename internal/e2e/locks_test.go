@@ -86,7 +86,7 @@ func tellOneStory(t *testing.T, files, other string) {
 	if _, _, stderr := d.cli("tools", "disable", "files:move_file"); stderr != "" {
 		t.Errorf("disable: %s", stderr)
 	}
-	if code, stdout, stderr := d.cli("tools", "enable", "files:move_file"); code != 0 || !strings.Contains(stdout, "switched on") ||
+	if code, stdout, stderr := d.cli("tools", "enable", "files:move_file"); code != 0 || !strings.Contains(stdout, "files:move_file is enabled") ||
 		!strings.Contains(stderr, "disabled_by_config") || !strings.Contains(stderr, "mcp_config.json") {
 		t.Errorf("enable: %d %s %s", code, stdout, stderr)
 	}

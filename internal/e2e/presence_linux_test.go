@@ -189,7 +189,7 @@ func TestUnsignedDecisionsAreInvalid(t *testing.T) {
 		t.Errorf("a short passphrase: %d %s %s", code, out, screen)
 	}
 	code, out, screen := d.atTerminal(twice, "presence", "set", "passphrase")
-	if code != 0 || !strings.Contains(out, "Everything that grants more access needs the passphrase") || !strings.Contains(screen, `approve "tool" "s" "look"`) || !strings.Contains(screen, `token "good"`) || strings.Contains(screen+out, thePassphrase) {
+	if code != 0 || !strings.Contains(out, "Changes that grant more access have required the passphrase") || !strings.Contains(screen, `approve "tool" "s" "look"`) || !strings.Contains(screen, `token "good"`) || strings.Contains(screen+out, thePassphrase) {
 		t.Fatalf("%d\n%s\n%s", code, out, screen)
 	}
 	a := &attack{daemon: d, world: world, clients: []*http.Client{http.DefaultClient, {Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -554,7 +554,7 @@ func (a *attack) planted(t *testing.T, token string) {
 	if len(v.Bad) != 1 || v.Void != "" {
 		t.Errorf("%+v", v)
 	}
-	if _, out, stderr := a.cli("presence", "test"); !strings.Contains(stderr, "has no signature") || !strings.Contains(out, "Everything that grants more access needs") {
+	if _, out, stderr := a.cli("presence", "test"); !strings.Contains(stderr, "has no signature") || !strings.Contains(out, "Changes that grant more access have required") {
 		t.Errorf("presence test: %s %s", out, stderr)
 	}
 	a.named(t, "planted rows", "D711", "D712")

@@ -352,7 +352,7 @@ func TestTokensThatMayApprove(t *testing.T) {
 	_, status := d.rest("GET", "/status", "")
 	_, doctor, _ := d.cli("doctor", "-o", "json")
 	for _, said := range []string{string(status), doctor} {
-		if !strings.Contains(said, "ask.answer_by_client names 'gone', and no token has this name") || strings.Contains(said, "names 'trusted'") {
+		if !strings.Contains(said, "ask.answer_by_client contains 'gone', but no token has this name") || strings.Contains(said, "contains 'trusted'") {
 			t.Errorf("%s", said)
 		}
 	}

@@ -134,7 +134,7 @@ func TestDeletedFile(t *testing.T) {
 	if err := os.Remove(d.configPath()); err != nil {
 		t.Fatal(err)
 	}
-	const story = "is missing; the previous configuration stays in force"
+	const story = "is missing; the previous configuration stays active"
 	eventually(t, "the status reports the deleted file", func() error {
 		_, stdout, stderr := d.cli("status")
 		if strings.Contains(stdout+stderr, "the defaults apply") {

@@ -85,7 +85,7 @@ func decodeCursor(l catalog.ListKind, cursor string) (after string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(raw) < 3 || raw[0] != '1' || raw[1] != '0'+byte(l) {
 		return "", problem.New(problem.InvalidParameter, "The cursor is unknown or belongs to another list.",
-			"Ask for the first page, without a cursor.").With("parameter", "cursor")
+			"Request the first page, without a cursor.").With("parameter", "cursor")
 	}
 	return string(raw[2:]), nil
 }

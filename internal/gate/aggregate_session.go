@@ -113,7 +113,7 @@ func (c *aggregateSession) openServerSession(ctx context.Context, r *session.Req
 	case err != nil:
 		return nil, err
 	case s == nil:
-		return nil, problem.Newf(problem.UpstreamError, "Server '%s' opens no session: %s", server, wirejson.ClipText(a.Error.Message, 4*session.MaxIdentity)).
+		return nil, problem.Newf(problem.UpstreamError, "Server '%s' does not open a session: %s", server, wirejson.ClipText(a.Error.Message, 4*session.MaxIdentity)).
 			WithHint("See its log with `mcpproxy upstream logs "+server+"`.").With("server", server)
 	}
 	if err := s.NotifyServer(ctx, mcp.Initialized, nil); errors.Is(err, session.ErrEnded) {

@@ -76,7 +76,7 @@ func (h *approvalWait) newClientAsker(ctx context.Context, held *ask.HeldCall) f
 	if client == nil || client.Asker == nil && (!client.Forms || len(h.requestStateJSON("")) > maxState) {
 		return nil
 	}
-	h.approval.clientFormText = "asked in a form of the client, too, which can deny"
+	h.approval.clientFormText = "also asked in a form of the client, which can only deny"
 	if h.clientMayApprove(held) {
 		h.approval.clientFormText += " or approve"
 	}
@@ -133,7 +133,7 @@ func (h *approvalWait) storeClientAnswer(ctx context.Context, held *ask.HeldCall
 	defer cancel()
 	caller := h.call.caller
 	if err := h.gate.Answer(ctx, caller, id, held.Key, a); err != nil {
-		h.gate.Logger.Info("the answer of a client's form does not count", "question", id, "actor", caller.Actor.String(), "error", err)
+		h.gate.Logger.Info("the answer in the client's form is not valid", "question", id, "actor", caller.Actor.String(), "error", err)
 	}
 }
 
@@ -171,24 +171,24 @@ func (h *approvalWait) formParams(held *ask.HeldCall, id string) json.RawMessage
 	may := h.clientMayApprove(held)
 	var text strings.Builder
 	if may {
-		text.WriteString("May this call be made, once?\n")
+		text.WriteString("Approve this call once?\n")
 	} else {
 		text.WriteString("A call waits for your approval. In this form you can only deny it.\n")
 	}
 	text.WriteString("\nTool: " + escapeUnprintable(problem.ClipName(held.Tool)) + " of the server " + escapeUnprintable(problem.ClipName(held.Server)))
-	text.WriteString("\nCounts as: " + held.Lane + ", since " + escapeUnprintable(held.Because))
+	text.WriteString("\nLane: " + held.Lane + ", because " + escapeUnprintable(held.Because))
 	arguments, label := string(wirejson.AppendAsOneLine(nil, held.Shown)), "Arguments: "
 	if !showsAllArguments(held) {
-		label = "Arguments, of which this is the beginning: "
+		label = "Arguments (only the beginning is shown): "
 	}
 	if held.Cut {
 		arguments, _ = wirejson.String(held.Shown)
 	}
 	text.WriteString("\n" + label + escapeUnprintable(problem.ClipForDisplay(arguments, maxFormArguments)))
 	if held.Reason != "" {
-		text.WriteString("\nThe agent claims: " + strconv.Quote(problem.ClipForDisplay(held.Reason, maxFormReason)))
+		text.WriteString("\nReason given by the agent: " + strconv.Quote(problem.ClipForDisplay(held.Reason, maxFormReason)))
 	}
-	text.WriteString("\n\nApprove or deny it in MCPProxy's web UI too, or with: mcpproxy pending approve " + id + ". The first answer counts.\n" +
+	text.WriteString("\n\nYou can also answer in MCPProxy's web UI, or run: mcpproxy pending approve " + id + ". The first answer counts.\n" +
 		"If you decline this form, the call is denied. If you close it, the call keeps waiting.")
 	options := `["` + deny + `"]`
 	if may {

@@ -94,7 +94,7 @@ func TestFormContent(t *testing.T) {
 			t.Fatalf("%q: %d forms shown, %d withdrawn", c.token, len(s.shown), s.taken)
 		}
 		f, id := s.shown[0], p.Detail("approval_id").(string)
-		for _, has := range []string{"destroys of the server s", "destructive, since its hints say so", `"to":"a\u202eb"`, `The agent claims: "to \u202eclean up"`, "mcpproxy pending approve " + id} {
+		for _, has := range []string{"destroys of the server s", "destructive, because the tool's hints declare it", `"to":"a\u202eb"`, `Reason given by the agent: "to \u202eclean up"`, "mcpproxy pending approve " + id} {
 			if !strings.Contains(f.Message, has) {
 				t.Errorf("%q: %s is missing in\n%.2000s", c.token, has, f.Message)
 			}

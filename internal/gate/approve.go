@@ -57,14 +57,14 @@ var errApprovalOutdated = errors.New("the definition changed after the question"
 // awaitApproval waits for an approval if a rule requires one for the call. It returns the verdict after the wait, and
 // the approval, which is nil if none was needed.
 func (g *Gate) awaitApproval(ctx context.Context, c *call, v verdict, t *stopwatch) (verdict, *approvalOutcome) {
-	if rule, _ := v.approvalRule(c, v.does); !rule.IsSet() {
+	if rule, _ := v.approvalRule(c, v.argumentEffect); !rule.IsSet() {
 		return v, nil
 	}
 	began := time.Now()
 	defer t.addWaitSince(began)
 	answer := c.returned.answer
 	for {
-		rule, worst := v.approvalRule(c, v.does)
+		rule, worst := v.approvalRule(c, v.argumentEffect)
 		if !rule.IsSet() {
 			return v, nil
 		}
@@ -155,16 +155,16 @@ func (h *approvalWait) toHeldCall(limit time.Duration) ask.HeldCall {
 func (h *approvalWait) laneReasonText() string {
 	lane, v := h.approval.lane, &h.verdict
 	switch {
-	case v.does.Operation == lane && v.does.Word != "":
-		return "its arguments say so: " + problem.ClipName(redact.Text(v.does.Word)) + " in " + v.does.Path
-	case v.does.Operation == lane:
-		return "its arguments say so, in " + v.does.Path
+	case v.argumentEffect.Operation == lane && v.argumentEffect.Word != "":
+		return "its argument " + v.argumentEffect.Path + " contains " + problem.ClipName(redact.Text(v.argumentEffect.Word))
+	case v.argumentEffect.Operation == lane:
+		return "its argument " + v.argumentEffect.Path + " requires it"
 	case v.tool.CallWith.Operation() == lane && !policy.HintsUnset(v.tool.Effective):
-		return "its hints say so"
+		return "the tool's hints declare it"
 	case v.tool.CallWith.Operation() == lane:
-		return "it has no hints, which counts as a write"
+		return "the tool has no hints, so it is treated as a write"
 	case v.tool.BaseOperationLane() == lane:
-		return "it has no hints, and seems so: " + v.tool.InferredOperation().Reason
+		return "the tool has no hints; this lane is inferred: " + v.tool.InferredOperation().Reason
 	}
 	return "it was called with " + v.request.CallTool.String()
 }

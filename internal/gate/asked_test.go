@@ -176,7 +176,7 @@ func TestCallIsHeldUntilApproved(t *testing.T) {
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d questions wait, %v", len(all), err)
 	}
-	if q := all[0]; q.ID != id || q.Lane != "destructive" || q.Rule != "ask.destructive" || q.Because != "its hints say so" || q.Reason != "to clean up" || q.Record != "record" ||
+	if q := all[0]; q.ID != id || q.Lane != "destructive" || q.Rule != "ask.destructive" || q.Because != "the tool's hints declare it" || q.Reason != "to clean up" || q.Record != "record" ||
 		strings.Contains(string(q.Shown), "correct horse") || !strings.Contains(string(q.Shown), `"x"`) || q.Actor != "agent" || q.Source != "mcp" {
 		t.Errorf("the question is %+v, %s", q, q.Shown)
 	}
@@ -286,7 +286,7 @@ func (a *asking) catches(variant, name, args string) string {
 	if v.Problem != nil {
 		a.T.Fatalf("%s %s as %q: %v", name, args, variant, v.Problem)
 	}
-	caught, lane := v.approvalRule(&c, v.does)
+	caught, lane := v.approvalRule(&c, v.argumentEffect)
 	if !caught.IsSet() {
 		return ""
 	}

@@ -110,11 +110,11 @@ func (g *Gate) fillRecord(into *callRecord, c *call, v *verdict, a *approvalOutc
 	if a != nil {
 		into.decision.Approval, into.record.ParentID = a.pass.ID, a.pass.Record
 	}
-	if v.Unsound {
+	if v.InvalidDeclaration {
 		into.record.Metadata.Intent.Declared = v.request.Declared.RawParameters()
 	}
 	into.record.SetCaller(&c.caller)
-	if c.Declares {
+	if c.DeclaresIntent {
 		into.record.Metadata.Search = g.searches.searchThatFound(c.caller.SessionID, v.request.ID)
 	}
 }
@@ -131,7 +131,7 @@ func (a *callArguments) recordedJSON() json.RawMessage {
 func (g *Gate) toRecordDecision(c *call, v *verdict, refused policy.Check) activity.Decision {
 	d := activity.Decision{
 		Outcome: activity.Allowed, Check: refused.String(), Called: activity.CalledByName, Declared: v.request.Declared.HasOperation,
-		Status: v.status.String(), Arguments: v.fit, ConfigRevision: v.cfg.Revision(),
+		Status: v.status.String(), Arguments: v.schemaFit, ConfigRevision: v.cfg.Revision(),
 	}
 	if v.request.ChoosesLane() {
 		d.Called = activity.CalledInLane
@@ -142,7 +142,7 @@ func (g *Gate) toRecordDecision(c *call, v *verdict, refused policy.Check) activ
 	case len(v.Warnings) > 0:
 		d.Outcome = activity.Warned
 	}
-	if a := &v.does; a.Operation != policy.NoOperation {
+	if a := &v.argumentEffect; a.Operation != policy.NoOperation {
 		d.Lane = &activity.ArgumentLane{Operation: a.Operation.String(), Word: a.Word, By: string(a.By), Argument: a.Path, Declared: a.Declared, Unread: a.Unread}
 	}
 	if within := c.caller.Scope(); within.IsBounded() {
@@ -169,7 +169,7 @@ func (g *Gate) notifyObserver(x *execution, id string, status activity.Status, c
 		return
 	}
 	v := &x.verdict
-	o := CallStats{Operation: v.request.CallTool.Operation().String(), Status: status, Code: code, Record: id, Took: took, Own: own}
+	o := CallStats{Operation: v.request.CallTool.Operation().String(), Status: status, Code: code, Record: id, Duration: took, Own: own}
 	if v.tool != nil {
 		o.Server, o.Tool = v.tool.ID.Server, v.tool.ID.Tool
 	} else {

@@ -38,7 +38,7 @@ func (w *world) readsCall() (*call, resolvedCall, *catalog.Snapshot) {
 	now := w.Catalog.Current()
 	s := resolvedCall{cfg: w.Config(), request: policy.CallRequest{CallTool: policy.CallToolRead}}
 	s.findTool(now, "s:reads")
-	return &call{callOptions: callOptions{Declares: true}, caller: anAgent}, s, now
+	return &call{callOptions: callOptions{DeclaresIntent: true}, caller: anAgent}, s, now
 }
 
 // bounded are bounds that never change.

@@ -16,9 +16,9 @@ import (
 
 // callOptions are the properties of an entry point: the call tools, one server, all servers, REST.
 type callOptions struct {
-	Declares  bool // the caller uses names server:tool and can declare an intent; otherwise it uses a server's own names
-	Validates bool // the arguments are checked against the tool's schema
-	Cuts      bool // the result is cut to result_limit; tasks and questions are not allowed as results
+	DeclaresIntent     bool // the caller uses names server:tool and can declare an intent; otherwise it uses a server's own names
+	ValidatesArguments bool // the arguments are checked against the tool's schema
+	CutsResult         bool // the result is cut to result_limit; tasks and questions are not allowed as results
 }
 
 // call is one call as its client made it. The entry point writes it; the stages only read it.

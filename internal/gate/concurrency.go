@@ -127,7 +127,7 @@ func (a *concurrencyLimiter) acquireSlot(ctx context.Context, s *slots, server s
 	if err = s.Acquire(waiting, 1); err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	} else if err != nil {
-		err = overloadedProblem(server, "no place became free in "+a.maxWait.String())
+		err = overloadedProblem(server, "no slot became free within "+a.maxWait.String())
 	}
 	return max(1, time.Since(began)), err
 }

@@ -15,9 +15,9 @@ import (
 type verdict struct {
 	resolvedCall
 	policy.Decision
-	does   policy.ArgumentEffect // the effect of the arguments; zero if they were not classified
-	status policy.ToolStatus     // status of the tool; Callable if the tool is unknown
-	fit    activity.SchemaFit    // schema fit of the arguments; "" if they were not checked
+	argumentEffect policy.ArgumentEffect // the effect of the arguments; zero if they were not classified
+	status         policy.ToolStatus     // status of the tool; Callable if the tool is unknown
+	schemaFit      activity.SchemaFit    // schema fit of the arguments; "" if they were not checked
 }
 
 // withRefusal returns the verdict, refused by a later check.
@@ -31,8 +31,8 @@ func (v verdict) withRefusal(check policy.Check, p *problem.Problem) verdict {
 func (g *Gate) decide(c *call, s resolvedCall, now *catalog.Snapshot) verdict {
 	v := verdict{resolvedCall: s, status: policy.Callable}
 	rules := PolicyRulesFor(s.cfg, s.tool)
-	v.does = s.classifyArgumentsIfNeeded(c, &rules)
-	facts := g.policyFacts(c, &v.resolvedCall, now, v.does)
+	v.argumentEffect = s.classifyArgumentsIfNeeded(c, &rules)
+	facts := g.policyFacts(c, &v.resolvedCall, now, v.argumentEffect)
 	v.Decision = policy.Decide(s.request, facts, rules)
 	if facts.Existence == policy.Exists {
 		v.status = facts.Status
@@ -41,7 +41,7 @@ func (g *Gate) decide(c *call, s resolvedCall, now *catalog.Snapshot) verdict {
 		return v
 	}
 	v.Intent.Sensitivity = policy.StricterSensitivity(v.Intent.Sensitivity, s.args.sensitivity)
-	if c.Validates {
+	if c.ValidatesArguments {
 		if p := v.validateArguments(c.unknown); p != nil {
 			v.Check, v.Problem = policy.CheckSchema, p
 			return v
@@ -57,7 +57,7 @@ func (v *verdict) validateArguments(unknown []UnknownArgument) *problem.Problem 
 		return p
 	}
 	fit, warnings, p := checkAgainstSchema(v.tool, v.args.sent, v.cfg.ArgumentValidationMode(v.request.ID.Server))
-	v.fit = fit
+	v.schemaFit = fit
 	v.Warnings = append(v.Warnings, warnings...)
 	return p
 }
@@ -102,7 +102,7 @@ func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does
 	facts := policy.Facts{InScope: within.AllowsTool(id.Server, id.Tool), Lanes: within.Lanes()}
 	switch {
 	case s.request.NameErr != nil:
-		facts.Nearest = now.ScopedTo(within).SuggestByToolName(s.request.Name)
+		facts.Suggestions = now.ScopedTo(within).SuggestByToolName(s.request.Name)
 		return facts
 	case !facts.InScope:
 		return facts
@@ -114,7 +114,7 @@ func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does
 		}
 		facts.Existence, facts.Unlisted = missingToolReason(server)
 		facts.LoginNeeded = facts.Existence == policy.Unlisted && g.NeedsLogin(server.Name)
-		facts.Nearest = now.ScopedTo(within).SuggestIDs(id)
+		facts.Suggestions = now.ScopedTo(within).SuggestIDs(id)
 		return facts
 	}
 	return PolicyFactsOfTool(t, within, now.Server(t.ID.Server).Quarantined, g.Catalog.CurrentStatus(t), does)
@@ -134,7 +134,7 @@ func PolicyFactsOfTool(t *catalog.Tool, within policy.Scope, quarantined bool, s
 	}
 	facts.Arguments = does
 	in := t.InferredOperation()
-	facts.Inferred, facts.InferredWhy, facts.InferredUnsure = in.Operation, in.Reason, in.Unsure
+	facts.Inferred, facts.InferenceReason, facts.InferredUnsure = in.Operation, in.Reason, in.Unsure
 	return facts
 }
 

@@ -74,12 +74,12 @@ type DryRunResult struct {
 // neither validated nor classified.
 func (g *Gate) DryRun(r LaneCall) DryRunResult {
 	c, s, now := g.resolveLaneCall(&r)
-	c.Validates = r.Args != nil || r.ArgsJSON != nil
-	s.args.unknown = !c.Validates
+	c.ValidatesArguments = r.Args != nil || r.ArgsJSON != nil
+	s.args.unknown = !c.ValidatesArguments
 	v := g.decide(&c, s, now)
 	e := DryRunResult{Facts: g.toRecordDecision(&c, &v, v.Check), Warnings: v.Warnings, Problem: v.Problem}
 	if v.Problem == nil {
-		e.Asks, _ = v.approvalRule(&c, v.does)
+		e.Asks, _ = v.approvalRule(&c, v.argumentEffect)
 	}
 	if e.Asks.IsSet() {
 		e.Facts.Outcome, e.Facts.Check = activity.Asked, policy.CheckAsk.String()

@@ -33,12 +33,12 @@ type CallTrace interface {
 type CallStats struct {
 	// Server and Tool are "" if the catalog contains none of that name, because the requested name is arbitrary text
 	// from a client.
-	Server, Tool string
-	Operation    string // lane of the call; "" if unknown
-	Status       activity.Status
-	Code         string // code of a refusal or a failure
-	Record       string // ID of the record; "" if there is none
-	Took, Own    time.Duration
+	Server, Tool  string
+	Operation     string // lane of the call; "" if unknown
+	Status        activity.Status
+	Code          string // code of a refusal or a failure
+	Record        string // ID of the record; "" if there is none
+	Duration, Own time.Duration
 }
 
 // The names of a trace context in _meta.
@@ -62,7 +62,7 @@ func (g *Gate) startTrace(c *call, began time.Time) CallTrace {
 
 // clientMeta returns the _meta of the call as its client sent it.
 func (c *call) clientMeta() json.RawMessage {
-	if c.Declares {
+	if c.DeclaresIntent {
 		return c.meta
 	}
 	return metaFromParams(c.params)

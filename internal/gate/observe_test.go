@@ -41,7 +41,7 @@ func TestObserved(t *testing.T) {
 		t.Fatalf("%+v", o.all)
 	}
 	for i, got := range o.all {
-		got.Took, got.Own, got.Record = 0, 0, ""
+		got.Duration, got.Own, got.Record = 0, 0, ""
 		if got != want[i] {
 			t.Errorf("%d: %+v, want %+v", i, got, want[i])
 		}

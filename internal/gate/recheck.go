@@ -31,7 +31,7 @@ func (r *rechecker) decideAgain() error {
 	v, now := r.verdict, r.gate.Catalog.Current()
 	s := v.resolvedCall
 	s.tool = now.Tool(s.request.ID)
-	rules, does := PolicyRulesFor(s.cfg, s.tool), v.does
+	rules, does := PolicyRulesFor(s.cfg, s.tool), v.argumentEffect
 	if s.tool != nil && s.tool != v.tool { // the arguments may be classified differently for the new definition
 		does = s.classifyArgumentsIfNeeded(r.call, &rules)
 	}

@@ -35,7 +35,7 @@ type callArguments struct {
 
 // resolveLaneCall converts a lane call. It returns the call, its tool and arguments, and the snapshot to decide on.
 func (g *Gate) resolveLaneCall(r *LaneCall) (call, resolvedCall, *catalog.Snapshot) {
-	c := call{callOptions: callOptions{Declares: true, Validates: true, Cuts: !r.Whole},
+	c := call{callOptions: callOptions{DeclaresIntent: true, ValidatesArguments: true, CutsResult: !r.Whole},
 		caller: r.Caller, stateless: r.Caller.SessionID == "", limit: r.Timeout, unknown: r.Unknown, client: r.Client, say: r.Say, meta: r.Meta, size: r.RequestBytes}
 	s := resolvedCall{cfg: g.Config(), request: policy.CallRequest{CallTool: r.CallTool, Declared: r.Declared}}
 	now := g.Catalog.Current()
@@ -86,7 +86,7 @@ func (g *Gate) resolveClientCall(ctx context.Context, n *ToolCallTarget, r *sess
 	}
 	s := resolvedCall{cfg: g.Config(), request: policy.CallRequest{OwnNames: true, CallTool: policy.CallToolDestructive, Name: n.Name, NameErr: n.Err}}
 	if n.Lane != policy.CallToolNone {
-		c.Validates = true
+		c.ValidatesArguments = true
 		s.request.CallTool, s.request.LaneAddress = n.Lane, laneAddress(&c.caller)
 		s.request.Declared = policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: n.Lane.Operation().String()}
 	}

@@ -63,7 +63,7 @@ func (g *Gate) send(ctx context.Context, x *execution, to requestTarget) (sessio
 
 // setRequest sets the request to the server: the client's request, or one built from a lane call.
 func (o *outgoingRequest) setRequest(c *call, s *resolvedCall) {
-	if !c.Declares {
+	if !c.DeclaresIntent {
 		o.Request = *c.client
 		o.Caller, o.Params = &c.caller, c.params
 		return

@@ -18,7 +18,7 @@ import (
 )
 
 // ErrStopping is the cancellation cause of calls when the daemon stops.
-var ErrStopping = errors.New("the daemon is being stopped")
+var ErrStopping = errors.New("the daemon is stopping")
 
 // settleOutcome writes the end of the call into the outcome, and returns the caller's answer.
 func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Reply, err error, o *activity.Outcome) (CallResult, error) {
@@ -34,7 +34,7 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 		}
 		o.Response, o.ResponseBytes = reply.Error.Data, int64(len(reply.Error.Data))
 	default:
-		p = invalidResultProblem(v.request.ID, reply.Result, c.Cuts)
+		p = invalidResultProblem(v.request.ID, reply.Result, c.CutsResult)
 		o.Response, o.ResponseBytes = reply.Result, int64(len(reply.Result))
 	}
 	if p != nil {
@@ -45,7 +45,7 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 	if r.IsError, _ = wirejson.Bool(wirejson.Find(reply.Result, "isError")); r.IsError {
 		o.Status, o.ErrorMessage = activity.Failed, firstText(reply.Result)
 	}
-	if c.Cuts {
+	if c.CutsResult {
 		g.shapeResult(ctx, c, v, &r, o)
 		return r, nil
 	}
@@ -64,8 +64,8 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 // allowed.
 func invalidResultProblem(id tool.ID, result json.RawMessage, whole bool) *problem.Problem {
 	if wirejson.Kind(result) != '{' {
-		return problem.Newf(problem.UpstreamError, "Tool '%s' answered with something that is not a result object.", id).
-			WithHint("The server breaks the protocol; see its log with `mcpproxy upstream logs " + id.Server + "`.")
+		return problem.Newf(problem.UpstreamError, "Tool '%s' returned something that is not a result object.", id).
+			WithHint("The server violates the protocol. See its log with `mcpproxy upstream logs " + id.Server + "`.")
 	}
 	if !whole {
 		return nil
@@ -84,7 +84,7 @@ func (c *call) failureProblem(ctx context.Context, s *resolvedCall, err error) *
 	case errors.As(err, &p):
 		return p
 	case errors.Is(context.Cause(ctx), ErrStopping):
-		return problem.Newf(problem.ServerUnavailable, "MCPProxy is being stopped, so it waits no longer for '%s'.", s.request.ID).
+		return problem.Newf(problem.ServerUnavailable, "MCPProxy is stopping, so it no longer waits for '%s'.", s.request.ID).
 			WithHint("The call may have been carried out: check before you try again, when MCPProxy runs again.").Because(err)
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
 		return problem.Newf(problem.Interrupted, "The call of '%s' was cancelled by its caller.", s.request.ID).Because(err)
@@ -167,7 +167,7 @@ func (g *Gate) storeWholeResult(ctx context.Context, c *call, v *verdict, record
 	})
 	if err != nil {
 		// The caller still gets the part that fits.
-		g.Logger.Warn("a large result cannot be kept for read_result", "id", record, "error", err)
+		g.Logger.Warn("a large result cannot be stored for read_result", "id", record, "error", err)
 		return ""
 	}
 	return handle

@@ -96,7 +96,7 @@ func openTargetSession(ctx context.Context, to requestTarget) (requestTarget, er
 	}
 	w, ok := s.(*gatedSession)
 	if !ok {
-		return requestTarget{}, problem.New(problem.Internal, "the session is not one that was opened by the gate", "")
+		return requestTarget{}, problem.New(problem.Internal, "the session was not opened by the gate", "")
 	}
 	return w.target, nil
 }

@@ -45,7 +45,7 @@ func (g *Gateway) runAndRecord(r activity.Record, do func() error) error {
 	if err := g.Log.Begin(&r); err != nil {
 		return err
 	}
-	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "it ended in a panic"}
+	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "it panicked"}
 	defer func() {
 		outcome.Duration = time.Since(started)
 		if err := g.Log.End(r.ID, outcome); err != nil {

@@ -87,7 +87,7 @@ func TestApprovalFailsAfterTheOverride(t *testing.T) {
 	w.Approvals.SetError(fmt.Errorf("the disk is full"))
 	in := ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef{Server: "s", Tool: "wipes"}, SeenFingerprint: w.seenOf(tamed)}, Keep: "destructive"}
 	_, err := w.gateway.ApproveTool(t.Context(), adminPerson, in)
-	if p := problem.From(err); p == nil || p.Code != problem.AuditUnavailable || !strings.Contains(p.Message, "counts as destructive from now on, but") || p.Detail("holds") != "hint_overrides" {
+	if p := problem.From(err); p == nil || p.Code != problem.AuditUnavailable || !strings.Contains(p.Message, "is now treated as destructive, but") || p.Detail("holds") != "hint_overrides" {
 		t.Errorf("%v", err)
 	}
 	if len(w.Config().Servers[0].HintOverrides) != 1 || w.status("s:wipes") != "pending_approval" {

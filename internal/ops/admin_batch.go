@@ -19,7 +19,7 @@ func (a *Admin) markToolDestructive(ctx context.Context, c Caller, in ToolApprov
 	id := tool.ID(in.ToolRef)
 	if in.Keep != "destructive" {
 		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.ClipName(in.Keep)).
-			WithHint("It is destructive, or left out.").With("parameter", "keep").With("allowed", []string{"destructive"})
+			WithHint("It must be destructive, or absent.").With("parameter", "keep").With("allowed", []string{"destructive"})
 	}
 	record := newActionRecord(c, activity.ConfigChange, id, "keep_destructive", problem.ClipName(in.Fingerprint))
 	return a.runUserAction(c, record, func() error {
@@ -47,7 +47,7 @@ func checkBatchSize(n int, what, done, parameter string) error {
 		return nil
 	}
 	return problem.Newf(problem.InvalidParameter, "%d %s are named: from 1 to %d are %s at once.", n, what, MaxBatch, done).
-		WithHint("Name them in parts.").With("parameter", parameter).With("limit", MaxBatch)
+		WithHint("Use several requests.").With("parameter", parameter).With("limit", MaxBatch)
 }
 
 // ApproveTools approves several definitions that the user saw. Each is decided and recorded separately. It rejects
@@ -113,7 +113,7 @@ func approveUnlessReviewNeeded(ctx context.Context, b *approval.Book, d definiti
 			look = "approvals"
 		}
 		return problem.Newf(problem.Conflict, "'%s' is not approved together with others: %s.", d.toolID(), why).
-			WithHint("Look at it with `mcpproxy " + look + "`, then decide about it alone.")
+			WithHint("Look at it with `mcpproxy " + look + "`, then decide about it separately.")
 	}
 	return approveDefinition(ctx, b, d, by)
 }

@@ -56,7 +56,7 @@ func (d *definitionUnderReview) separateReviewReason() string {
 	case d.evaluation.Why == approval.Blocked:
 		return "a user blocked this definition"
 	case len(d.evaluation.Loosened) > 0:
-		return "its hints claim more harmless effects than before"
+		return "its hints claim less harm than before"
 	case d.evaluation.Why == approval.Changed && d.pin == nil:
 		return "it has changed, and its approved definition is lost"
 	case d.Report().Verdict != scan.Clean:
@@ -198,7 +198,7 @@ func blockDefinition(ctx context.Context, b *approval.Book, d definitionUnderRev
 func withdrawalDecision(approved SeenFingerprint, trust approval.Trust) decisionFunc {
 	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		if d.pin == nil {
-			return problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Review it again, then decide.")
+			return problem.New(problem.Conflict, "It has no approved definition, so there is nothing to revoke.", "Review it again, then decide.")
 		}
 		if err := checkFingerprint("The approved definition", d.approvedFingerprint(), approved.Fingerprint); err != nil {
 			return err
@@ -252,7 +252,7 @@ func (a *Admin) ApproveTool(ctx context.Context, c Caller, in ToolApproval) (Too
 	v, err := a.applyToolDecision(ctx, c, in.ToolRef, "approve_tool", &in.SeenFingerprint, a.withPresenceCheck(approveDefinition, definitionUnderReview.approvalClaim))
 	if err != nil {
 		p := *problem.From(err)
-		p.Message = "The tool counts as destructive from now on, but its definition is not approved: " + p.Message
+		p.Message = "The tool is now treated as destructive, but its definition is not approved: " + p.Message
 		err = p.With("holds", "hint_overrides")
 	}
 	return v, err

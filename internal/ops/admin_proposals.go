@@ -20,7 +20,7 @@ const maxProposalsEach = 10
 // addProposal stores a server that an agent proposes. The proposal cannot set trust or skip the quarantine.
 func (a *Admin) addProposal(ctx context.Context, name string, edit config.ServerEdit, c Caller) error {
 	if a.Config().MCPManagement != config.ManagePropose {
-		return problem.New(problem.Forbidden, "Agents may not propose servers here.", "Ask the user to add the server.")
+		return problem.New(problem.Forbidden, "Agents are not allowed to propose servers.", "Ask the user to add the server.")
 	}
 	by, client := c.Actor.String(), redact.Text(problem.ClipName(c.ClientName))
 	fits := func(others []approval.ServerProposal) error { return a.checkProposal(name, by, client, others) }
@@ -32,7 +32,7 @@ func (a *Admin) addProposal(ctx context.Context, name string, edit config.Server
 	if err != nil {
 		return err
 	}
-	a.withdrawMatching(ctx, func(other string) bool { return a.Config().Server(other) != nil }, "it is in the configuration by now", c)
+	a.withdrawMatching(ctx, func(other string) bool { return a.Config().Server(other) != nil }, "it was added to the configuration in the meantime", c)
 	if len(a.Book.ProposedServers()) >= approval.MaxProposals {
 		return approval.TooManyProposalsProblem()
 	}
@@ -137,6 +137,6 @@ func checkNameNotConfigured(name string, c *config.Config) error {
 }
 
 func nameTakenError(name string) error {
-	return problem.Newf(problem.Conflict, "There is a server named '%s' already.", name).
+	return problem.Newf(problem.Conflict, "A server named '%s' already exists.", name).
 		WithHint("Choose another name, or remove that server first.")
 }

@@ -17,7 +17,7 @@ import (
 // only a user can approve.
 func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (ServerView, error) {
 	if c.IsKnown() && !MayProposeServers(&c) {
-		return ServerView{}, problem.New(problem.OutOfScope, "This client may not propose servers: it needs access to all servers and to the write lane.",
+		return ServerView{}, problem.New(problem.OutOfScope, "This client is not allowed to propose servers: it needs access to all servers and to the write lane.",
 			"Ask the user to add the server.")
 	}
 	edit, err := validateNewServer(s)
@@ -37,7 +37,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 			err = a.addProposal(ctx, s.Name, edit, c)
 		}
 	default:
-		err = problem.New(problem.Forbidden, "This caller may not add a server.", "")
+		err = problem.New(problem.Forbidden, "This caller is not allowed to add a server.", "")
 	}
 	v, err := a.serverViewAfter(ctx, c, ServerRef{Name: s.Name}, err)
 	if err == nil && c.IsUser() {
@@ -176,7 +176,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 	}
 	err := a.runUserAction(c, newActionRecord(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
 		if !allowed {
-			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.ClipName(in.Key)).
+			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed this way.", problem.ClipName(in.Key)).
 				WithHint("The keys are "+strings.Join(ChangeableServerKeys(), ", ")+"; edit mcp_config.json for other keys.").With("parameter", "key").With("allowed", ChangeableServerKeys())
 		}
 		switch proposed, err := a.isProposed(in.Name); {
@@ -191,7 +191,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 }
 
 func keyNotChangeableError(key string) error {
-	return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.ClipName(key)).
+	return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed this way.", problem.ClipName(key)).
 		WithHint("Edit mcp_config.json.").With("parameter", "key").With("allowed", ChangeableServerKeys())
 }
 

@@ -29,7 +29,7 @@ func validateNewServer(s AddServerRequest) (config.ServerEdit, error) {
 		return config.ServerEdit{}, invalidServerParameterError("url", "The url must begin with http:// or https:// and name a host.")
 	}
 	if exceedsSizeLimits(s) {
-		return config.ServerEdit{}, invalidServerParameterError("args", "The server has more, or longer, texts than are allowed.")
+		return config.ServerEdit{}, invalidServerParameterError("args", "The server has too many texts, or a text that is too long.")
 	}
 	edit := config.ServerEdit{
 		Launch: s.Launch, Quarantined: s.Quarantined, Trust: config.Trust(s.Trust),

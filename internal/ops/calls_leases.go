@@ -155,7 +155,7 @@ func (c *CallApprovals) buildLease(ctx context.Context, in GrantLeaseRequest, no
 		return l, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 	case token == nil || token.HasEnded():
 		return l, problem.Newf(problem.NotFound, "The agent token '%s' does not exist, or has expired.", problem.ClipName(in.Client)).
-			WithHint("See the tokens with `mcpproxy token list`: a name that a client gives itself proves nothing.").With("parameter", "client")
+			WithHint("See the tokens with `mcpproxy token list`. The self-reported name of a client is not accepted.").With("parameter", "client")
 	}
 	l.Actor = token.Principal()
 	return l, nil
@@ -163,7 +163,7 @@ func (c *CallApprovals) buildLease(ctx context.Context, in GrantLeaseRequest, no
 
 func invalidLeaseParameterError(parameter, value, allowed string) error {
 	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.ClipName(value), allowed).
-		WithHint("Give it as allowed, or leave it out.").With("parameter", parameter).With("value", problem.ClipName(value)).With("allowed", allowed)
+		WithHint("Use an allowed value, or leave it out.").With("parameter", parameter).With("value", problem.ClipName(value)).With("allowed", allowed)
 }
 
 func (c *CallApprovals) leaseView(l *ask.Lease, now time.Time) LeaseView {

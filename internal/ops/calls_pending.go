@@ -125,8 +125,8 @@ func (c *CallApprovals) ApproveCall(ctx context.Context, by Caller, in PendingCa
 // DenyCall denies the call, and identical calls for 15 minutes.
 func (c *CallApprovals) DenyCall(ctx context.Context, by Caller, in DenyCallRequest) (PendingCall, error) {
 	if len(in.Reason) > ask.MaxReason {
-		return PendingCall{}, problem.Newf(problem.InvalidParameter, "The reason has %d bytes, at most %d can be taken.", len(in.Reason), ask.MaxReason).
-			WithHint("Say it in fewer words.").With("parameter", "reason")
+		return PendingCall{}, problem.Newf(problem.InvalidParameter, "The reason has %d bytes, but the limit is %d.", len(in.Reason), ask.MaxReason).
+			WithHint("Shorten it.").With("parameter", "reason")
 	}
 	return c.answerByUser(ctx, by, in.ID, ask.Answer{Why: in.Reason})
 }
@@ -207,7 +207,7 @@ func toPendingStoreProblem(err error) error {
 	if p := problem.From(err); p.Code != problem.Internal {
 		return p
 	}
-	return problem.New(problem.ServerUnavailable, "The calls that wait cannot be read or stored now.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+	return problem.New(problem.ServerUnavailable, "The pending calls cannot be read or stored now.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 }
 
 func (c *CallApprovals) pendingCallView(q *ask.Question) PendingCall {

@@ -186,7 +186,7 @@ func (a *LocalClients) runClientCommand(ctx context.Context, p *ConnectPlan, j *
 			return false, err
 		}
 	}
-	why := "it did something else"
+	why := "it made a different change"
 	if failed != nil {
 		why = strings.Join(strings.Fields(redact.Text(wirejson.ClipText(said, 300))), " ") + " (" + failed.Error() + ")"
 	}
@@ -216,9 +216,9 @@ type PastChange struct {
 	What     string     `json:"what" enum:"connect,disconnect,permissions,import"`
 	Path     string     `json:"path"`
 	At       time.Time  `json:"at"`
-	Created  bool       `json:"created" doc:"Whether the file was created"`
+	Created  bool       `json:"created" doc:"Whether the file was created."`
 	Undone   *time.Time `json:"undone,omitempty"`
-	Partly   bool       `json:"partly,omitempty" doc:"Another program had changed the file since: only the entries were restored"`
+	Partly   bool       `json:"partly,omitempty" doc:"Whether another program had changed the file since, so that only the entries were restored."`
 	Undoable bool       `json:"undoable" doc:"Whether the change can be undone. Only the last change of a file that is not undone yet can."`
 }
 
@@ -259,7 +259,7 @@ func (a *LocalClients) UndoChange(id string) (PastChange, error) {
 	c, err := j.Undo(id, a.Env.RestoreEntries)
 	past := newPastChange(c)
 	if p := problem.From(err); err != nil && p.Code == problem.Conflict && past.What == "connect" && c.Undone == nil {
-		err = problem.New(p.Code, p.Message, "`mcpproxy disconnect "+past.Client+"` takes the entry alone out. "+p.Hint)
+		err = problem.New(p.Code, p.Message, "`mcpproxy disconnect "+past.Client+"` removes only the entry. "+p.Hint)
 	}
 	return past, err
 }

@@ -30,7 +30,7 @@ type TokenIssuer interface {
 
 // ConnectOptions selects the surface, the profile and the token of a connection.
 type ConnectOptions struct {
-	Surface string `json:"surface,omitempty" enum:"auto,search,lanes,all" doc:"What the client sees: search (six tools that search and call), lanes (every tool by name, with an entry for each lane) or all (every tool by name in one entry). auto, the default, is what fits the client."`
+	Surface string `json:"surface,omitempty" enum:"auto,search,lanes,all" doc:"What the client sees: search (six tools that search and call), lanes (every tool by name, with an entry for each lane) or all (every tool by name in one entry). auto, the default, selects the best one for the client."`
 	Profile string `json:"profile,omitempty" doc:"The profile that limits the client. Default: no limit."`
 	Token   string `json:"token,omitempty" doc:"The name of an agent token to create for the client and to write into its file. Default: no token."`
 }
@@ -40,28 +40,28 @@ type FileChange struct {
 	Client     string   `json:"client"`
 	Name       string   `json:"name"`
 	Server     string   `json:"server" doc:"The name of the MCPProxy entry in the client. If there are several entries: the first one."`
-	Servers    []string `json:"servers" doc:"The names of all entries that are written or removed"`
+	Servers    []string `json:"servers" doc:"The names of all entries that are written or removed."`
 	Surface    string   `json:"surface,omitempty" doc:"The surface after the change. For a disconnect: the surface before the change." enum:"search,lanes,all,server"`
-	Path       string   `json:"path" doc:"The file that changes"`
+	Path       string   `json:"path" doc:"The file that changes."`
 	Target     string   `json:"target,omitempty" doc:"The target of path, if path is a symbolic link."`
-	Transport  string   `json:"transport,omitempty" doc:"How the client reaches MCPProxy" enum:"http,stdio"`
+	Transport  string   `json:"transport,omitempty" doc:"How the client connects to MCPProxy." enum:"http,stdio"`
 	Command    []string `json:"command,omitempty" doc:"The client's own command that makes the change. Absent if MCPProxy edits the file."`
-	Changed    bool     `json:"changed" doc:"Whether there is anything to change"`
+	Changed    bool     `json:"changed" doc:"Whether the file would change."`
 	Difference string   `json:"difference,omitempty" doc:"The changed lines. Secrets are masked."`
 	Warnings   []string `json:"warnings" doc:"Side effects of the change."`
 	Next       string   `json:"next,omitempty" doc:"The action that the user must take before the change takes effect."`
-	Written    bool     `json:"written" doc:"Whether the file was changed"`
+	Written    bool     `json:"written" doc:"Whether the file was changed."`
 	Change     string   `json:"change,omitempty" doc:"The id of the change, for POST /clients/undo."`
 	Backup     string   `json:"backup,omitempty" doc:"The path of the backup of the file."`
 	// Rules is set if the change also changes permission rules that are not in the entries.
-	Rules *RulesChange `json:"rules,omitempty" doc:"The change of permission rules that belongs to it"`
+	Rules *RulesChange `json:"rules,omitempty" doc:"The change of permission rules that belongs to the connection."`
 }
 
 // RulesChange is a change of a client's permission rules that belongs to a change of its entries.
 type RulesChange struct {
-	Path       string `json:"path" doc:"The file that changes"`
+	Path       string `json:"path" doc:"The file that changes."`
 	Difference string `json:"difference" doc:"The changed lines. Secrets are masked."`
-	Written    bool   `json:"written" doc:"Whether the file was changed"`
+	Written    bool   `json:"written" doc:"Whether the file was changed."`
 	Change     string `json:"change,omitempty" doc:"The change's id"`
 	Backup     string `json:"backup,omitempty" doc:"The path of the backup of the file."`
 }

@@ -155,8 +155,8 @@ func TestOwnCommands(t *testing.T) {
 		"it does it":               {ours, nil, ""},
 		"it does it and complains": {ours, errors.New("exit status 1"), ""},
 		"it fails":                 {"", errors.New("exit status 1"), "said (exit status 1)"},
-		"it leaves out a member":   {`{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}}, "other": 1}`, nil, "it did something else"},
-		"it does something else":   {`{"mcpServers": {"mcpproxy": {"type": "sse", "url": "http://127.0.0.1:9/sse"}}, "other": 1}`, nil, "it did something else"},
+		"it leaves out a member":   {`{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}}, "other": 1}`, nil, "it made a different change"},
+		"it does something else":   {`{"mcpServers": {"mcpproxy": {"type": "sse", "url": "http://127.0.0.1:9/sse"}}, "other": 1}`, nil, "it made a different change"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := account(t)

@@ -13,28 +13,28 @@ import (
 // ClientList lists all supported clients and the latest changes of their files.
 type ClientList struct {
 	Clients []ClientView `json:"clients"`
-	Changes []PastChange `json:"changes" doc:"The latest 50, the newest first"`
+	Changes []PastChange `json:"changes" doc:"The latest 50 changes, newest first."`
 }
 
 // ClientView is a client and its connection to MCPProxy.
 type ClientView struct {
 	ID        string      `json:"id"`
 	Name      string      `json:"name"`
-	Found     bool        `json:"found" doc:"Whether it is installed"`
+	Found     bool        `json:"found" doc:"Whether the client is installed."`
 	FoundBy   string      `json:"found_by,omitempty" doc:"The program, file or directory by which the client was found."`
-	Connected bool        `json:"connected" doc:"Whether one of its files has MCPProxy"`
-	Server    string      `json:"server" doc:"The name of MCPProxy in the client, present or future; of several entries the first"`
-	Servers   []string    `json:"servers" doc:"The names of all its entries, present or future"`
-	Surface   string      `json:"surface" doc:"What the client sees; what connect would choose if it is not connected" enum:"search,lanes,all,server"`
-	Path      string      `json:"path" doc:"The file of the entry, present or future"`
-	Transport string      `json:"transport" doc:"How it reaches MCPProxy" enum:"http,stdio"`
-	LeadsTo   string      `json:"leads_to,omitempty" doc:"What its entry reaches: an address or a command"`
+	Connected bool        `json:"connected" doc:"Whether one of its files contains MCPProxy."`
+	Server    string      `json:"server" doc:"The name of the MCPProxy entry in the client, current or proposed. If there are several entries: the first one."`
+	Servers   []string    `json:"servers" doc:"The names of all MCPProxy entries, current or proposed."`
+	Surface   string      `json:"surface" doc:"The surface of the client. If it is not connected: the surface that connect would choose." enum:"search,lanes,all,server"`
+	Path      string      `json:"path" doc:"The file of the entry, current or proposed."`
+	Transport string      `json:"transport" doc:"How the client connects to MCPProxy." enum:"http,stdio"`
+	LeadsTo   string      `json:"leads_to,omitempty" doc:"The target of its entry: an address or a command."`
 	Foreign   bool        `json:"foreign" doc:"Whether the entry points to a program or address other than this MCPProxy."`
-	Missing   string      `json:"missing,omitempty" doc:"The program of its entry, if it does not exist"`
-	Broken    []string    `json:"broken" doc:"The files of the client that cannot be read, each with the reason"`
+	Missing   string      `json:"missing,omitempty" doc:"The program of its entry, if that program does not exist."`
+	Broken    []string    `json:"broken" doc:"The files of the client that cannot be read, each with the reason."`
 	Entry     ClientEntry `json:"entry" doc:"The entry for MCPProxy, to add to the client's file by hand."`
-	Command   []string    `json:"command,omitempty" doc:"Its own command that adds MCPProxy"`
-	Next      string      `json:"next,omitempty" doc:"What the user must do before a change takes effect"`
+	Command   []string    `json:"command,omitempty" doc:"The client's own command that adds MCPProxy."`
+	Next      string      `json:"next,omitempty" doc:"The action that the user must take before a change takes effect."`
 	// Permissions is set if the client is installed.
 	Permissions *ClientPermissions `json:"permissions,omitempty" doc:"How the client handles calls of MCPProxy's tools. Absent if the client is not installed."`
 }
@@ -48,7 +48,7 @@ type ClientEntry struct {
 // ClientPermissions describes how a client handles calls of MCPProxy's tools.
 type ClientPermissions struct {
 	permission.Report
-	Writable bool `json:"writable" doc:"Whether the client stores permissions in a file"`
+	Writable bool `json:"writable" doc:"Whether the client stores permissions in a file."`
 }
 
 // ListClients returns all supported clients.

@@ -100,7 +100,7 @@ func (s *ConfigOperations) maskConfigError(err error, of maskedConfig) error {
 // checkKeysChangeable rejects keys that can be changed only by editing the text.
 func (s *ConfigOperations) checkKeysChangeable(keys []string) error {
 	if len(keys) == 0 {
-		return problem.New(problem.InvalidParameter, "There is nothing to set.", `Send {"set": {"tools_limit": 15}}.`).With("parameter", "set")
+		return problem.New(problem.InvalidParameter, "The request has no settings.", `Send {"set": {"tools_limit": 15}}.`).With("parameter", "set")
 	}
 	settings := s.settingViews(nil)
 	for _, key := range keys {

@@ -94,15 +94,15 @@ func (s *ConfigOperations) checkDatabase(ctx context.Context) Check {
 	page, err := s.gateway.Log.List(ctx, activity.Filter{Limit: 1})
 	switch {
 	case err != nil:
-		return Check{"database", "Database", stateBad, "It does not answer: " + err.Error(), "mcpproxy status"}
+		return Check{"database", "Database", stateBad, "It does not respond: " + err.Error(), "mcpproxy status"}
 	case page.Incomplete:
-		return Check{"database", "Database", stateWarn, "It accepts no records at this time. They wait in the spool.", "mcpproxy status"}
+		return Check{"database", "Database", stateWarn, "It does not accept records now. They wait in the spool.", "mcpproxy status"}
 	}
 	return Check{"database", "Database", stateOK, "It answers.", ""}
 }
 
 func (s *ConfigOperations) checkDiskSpace() Check {
-	check := Check{"disk", "Disk space", stateOK, "It is unknown here.", ""}
+	check := Check{"disk", "Disk space", stateOK, "It is not known.", ""}
 	free, known := ondisk.FreeSpace(s.dataDir)
 	if !known {
 		return check
@@ -159,7 +159,7 @@ func (s *ConfigOperations) checkConfigFile(ctx context.Context, c Caller) []Chec
 	case err != nil:
 		file.State, file.Detail = stateBad, err.Error()
 	case shown.Error != "":
-		file.State, file.Detail, file.Fix = stateBad, "It was rejected, and the previous configuration stays in use: "+shown.Error, "mcpproxy config validate"
+		file.State, file.Detail, file.Fix = stateBad, "It was rejected, and the previous configuration stays active: "+shown.Error, "mcpproxy config validate"
 	case statErr == nil && isAccessibleToOthers(info):
 		file.State, file.Fix = stateWarn, "chmod 600 "+ShellQuote(s.live.Path())
 		file.Detail = fmt.Sprintf("Other users can read %s: its mode is %04o.", s.live.Path(), info.Mode().Perm())
@@ -175,9 +175,9 @@ func (s *ConfigOperations) checkConfigFile(ctx context.Context, c Caller) []Chec
 
 func checkPendingRestart(status Status) Check {
 	if len(status.NeedsRestart) > 0 {
-		return Check{"restart", "Restart", stateWarn, "These changes require a restart: " + strings.Join(status.NeedsRestart, ", ") + ".", "Stop MCPProxy, then: mcpproxy serve"}
+		return Check{"restart", "Restart", stateWarn, "These changes require a restart: " + strings.Join(status.NeedsRestart, ", ") + ".", "Stop MCPProxy, then run: mcpproxy serve"}
 	}
-	return Check{"restart", "Restart", stateOK, "No change requires one.", ""}
+	return Check{"restart", "Restart", stateOK, "No change requires a restart.", ""}
 }
 
 func (s *ConfigOperations) checkListenAddress(status Status) Check {

@@ -22,10 +22,10 @@ import (
 
 // Limits of the history.
 const (
-	maxVersions = 50
-	maxHistory  = 5 << 20 // bytes on disk
-	maxHead     = 64 << 10
-	maxKeys     = 100
+	maxVersions      = 50
+	maxHistory       = 5 << 20 // bytes on disk
+	maxVersionHeader = 64 << 10
+	maxKeys          = 100
 )
 
 // Version is an earlier text of the configuration file.
@@ -71,7 +71,7 @@ func (h *versionStore) addVersion(f config.AppliedText) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err = h.writeVersion(f); h.err != nil {
-		h.logger.Warn("the text of the configuration could not be kept", "dir", h.dir, "error", h.err)
+		h.logger.Warn("the text of the configuration could not be stored", "dir", h.dir, "error", h.err)
 	}
 }
 
@@ -92,7 +92,7 @@ func (h *versionStore) writeVersion(f config.AppliedText) error {
 	if err != nil {
 		return err
 	}
-	if len(head) >= maxHead {
+	if len(head) >= maxVersionHeader {
 		v.Keys = []string{}
 		head, _ = json.Marshal(v) // the same value was encoded above
 	}
@@ -120,7 +120,7 @@ func (h *versionStore) ensureFolder() error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%s is not a folder", h.dir)
+		return fmt.Errorf("%s is not a directory", h.dir)
 	case info.Mode().Perm()&0o077 != 0:
 		return os.Chmod(h.dir, 0o700)
 	}
@@ -169,7 +169,7 @@ func (h *versionStore) listVersions() (all []Version) {
 
 // readVersion reads one version, with its text if whole is set.
 func (h *versionStore) readVersion(id string, whole bool) (v Version, text []byte, err error) {
-	if info, err := os.Lstat(h.filePath(id)); err != nil || !info.Mode().IsRegular() || info.Size() > maxHistory+maxHead {
+	if info, err := os.Lstat(h.filePath(id)); err != nil || !info.Mode().IsRegular() || info.Size() > maxHistory+maxVersionHeader {
 		return v, nil, errors.Join(err, fs.ErrNotExist)
 	}
 	f, err := os.Open(h.filePath(id))
@@ -183,7 +183,7 @@ func (h *versionStore) readVersion(id string, whole bool) (v Version, text []byt
 		err = json.Unmarshal(head, &v)
 	}
 	if err != nil || v.ID != id {
-		return v, nil, fmt.Errorf("%s is not a text of the history: %w", h.filePath(id), errors.Join(err, fs.ErrNotExist))
+		return v, nil, fmt.Errorf("%s is not a version of the configuration: %w", h.filePath(id), errors.Join(err, fs.ErrNotExist))
 	}
 	if v.Keys == nil {
 		v.Keys = []string{}
@@ -200,7 +200,7 @@ func (h *versionStore) readVersion(id string, whole bool) (v Version, text []byt
 
 // readFirstLine reads the first line, whose length is limited.
 func readFirstLine(r *bufio.Reader) (line []byte, err error) {
-	for len(line) <= maxHead {
+	for len(line) <= maxVersionHeader {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {

@@ -14,11 +14,11 @@ type Config struct {
 	InForceETag  string    `json:"in_force_etag" doc:"The etag of the current configuration. It differs from etag while the file is rejected."`
 	// InForce is the current configuration of the daemon.
 	InForce      json.RawMessage `json:"in_force" doc:"The current configuration of the daemon, including default values. Secrets are masked."`
-	Error        string          `json:"error,omitempty" doc:"Why the file was rejected; the previous configuration stays in force. Absent if the file is valid."`
+	Error        string          `json:"error,omitempty" doc:"Why the file was rejected; the previous configuration stays active. Absent if the file is valid."`
 	Mistakes     []Mistake       `json:"mistakes,omitempty"`
 	NeedsRestart []string        `json:"needs_restart" doc:"Changed settings that take effect at the next start."`
 	// Unconfirmed is in the order of the file.
-	Unconfirmed    []KeyDifference `json:"unconfirmed" doc:"Changes in the file that are not applied, because they grant more access and wait for confirmation with POST /config/confirm. With presence, the confirmation requires a signature. The member from is the value in force."`
+	Unconfirmed    []KeyDifference `json:"unconfirmed" doc:"Changes in the file that are not applied, because they grant more access and wait for confirmation with POST /config/confirm. With presence, the confirmation requires a signature. The member 'from' has the active value."`
 	UnconfirmedWhy string          `json:"unconfirmed_why,omitempty" doc:"Why earlier confirmations are not valid. Absent if they are."`
 	Settings       []Setting       `json:"settings" doc:"All settings except the servers, in the order of the reference."`
 }
@@ -45,7 +45,7 @@ type Setting struct {
 	Type    string          `json:"type" enum:"string,boolean,integer,duration,list"`
 	Range   string          `json:"range,omitempty" doc:"The allowed values, in words. Absent if there is no limit."`
 	Doc     string          `json:"doc" doc:"The description, in Markdown."`
-	Value   json.RawMessage `json:"value" doc:"The value in force, or the changed value that takes effect at the next start."`
+	Value   json.RawMessage `json:"value" doc:"The active value, or the changed value that takes effect at the next start."`
 	Default json.RawMessage `json:"default"`
 	Allowed []string        `json:"allowed,omitempty" doc:"The allowed values. Absent if the values are not a fixed list."`
 	Restart bool            `json:"restart,omitempty" doc:"Whether a change of the setting takes effect at the next start."`

@@ -272,7 +272,7 @@ func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (expl
 	case use.Token != "" && w.token == nil:
 		w.notes = append([]string{"The token in " + at.Doc.Path + " is not valid for this MCPProxy, which rejects the client. This is the result without a token."}, w.notes...)
 	case use.Token == "" && use.HTTP && p.Gateway.Config().RequireMCPAuth:
-		w.notes = append([]string{"MCPProxy wants a token of every client (require_mcp_auth), and there is none in " + at.Doc.Path + ": it is let in only if it has one elsewhere."}, w.notes...)
+		w.notes = append([]string{"MCPProxy requires a token from every client (require_mcp_auth), and there is none in " + at.Doc.Path + ": the client has access only if it has a token elsewhere."}, w.notes...)
 	}
 	return p.withCallerScope(w, use.Profile), nil
 }

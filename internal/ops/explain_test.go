@@ -251,7 +251,7 @@ func TestExplainClients(t *testing.T) {
 		{what: "lanes", file: `{"mcpServers": {` + lane("destr", "destructive") + `, ` + lane("read", "read") + `, ` + lane("write", "write") + `}}`,
 			as: ops.ProspectWho{Connected: true, Address: "/mcp/all/read, /mcp/all/write, /mcp/all/destructive"}, lanes: "read allowed, write warned, destructive allowed", read: reads},
 		{what: "no token where one is wanted", file: entry("/mcp", ""), as: ops.ProspectWho{Connected: true, Address: "/mcp"}, lanes: "read allowed, write warned, destructive allowed",
-			read: reads, notes: "MCPProxy wants a token of every client", requireMCPToken: true},
+			read: reads, notes: "MCPProxy requires a token from every client", requireMCPToken: true},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			w.file(".claude.json", c.file)

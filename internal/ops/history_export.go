@@ -50,8 +50,8 @@ func (h *ActivityHistory) Export(_ context.Context, _ Caller, in ExportQuery) (D
 	}, nil
 }
 
-// exportWrite is the approximate size of one write.
-const exportWrite = 64 << 10
+// exportWriteSize is the approximate size of one write.
+const exportWriteSize = 64 << 10
 
 func (h *ActivityHistory) writeExport(ctx context.Context, in *ExportQuery, w io.Writer) error {
 	if in.Format == JSONL {
@@ -68,7 +68,7 @@ func (h *ActivityHistory) writeExport(ctx context.Context, in *ExportQuery, w io
 			return err
 		}
 		table.Flush()
-		if buf.Len() < exportWrite {
+		if buf.Len() < exportWriteSize {
 			return nil
 		}
 		_, err := buf.WriteTo(w)
@@ -121,7 +121,7 @@ func (w *hashingLineWriter) writeLine(line []byte) error {
 	w.buf.WriteByte('\n')
 	w.sum.Write(line)
 	w.sum.Write([]byte{'\n'})
-	if w.buf.Len() < exportWrite {
+	if w.buf.Len() < exportWriteSize {
 		return nil
 	}
 	return w.flush()

@@ -530,7 +530,7 @@ func (v *exportVerifier) checkEndLine(line []byte) *activity.Break {
 	case v.end.Records != v.found.Records:
 		return v.newBreakAtLine("The export was written with %d records, and has %d.", v.end.Records, v.found.Records)
 	case v.end.SHA256 != hex.EncodeToString(v.sum.Sum(nil)):
-		return v.newBreakAtLine("The lines before are not those that were signed.")
+		return v.newBreakAtLine("The earlier lines are not the signed ones.")
 	}
 	return nil
 }

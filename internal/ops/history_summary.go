@@ -96,8 +96,8 @@ func (in *SummaryQuery) chooseBucketLength(since, until time.Time) (time.Duratio
 	step, err := parsePeriod("step", in.Step, 0)
 	if err == nil && bucketCount(since, until, step) > maxBuckets {
 		least := time.Duration((until.Unix()-since.Unix())/(maxBuckets-2)+1) * time.Second
-		return 0, invalidValueError("step", in.Step, fmt.Sprintf("at least %ds for this time: there are at most %d buckets", least/time.Second, maxBuckets)).
-			WithHint("Leave step out for a fitting one.")
+		return 0, invalidValueError("step", in.Step, fmt.Sprintf("at least %ds for this period, because there can be at most %d buckets", least/time.Second, maxBuckets)).
+			WithHint("Leave step out to use a suitable value.")
 	}
 	return step, err
 }

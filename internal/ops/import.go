@@ -80,7 +80,7 @@ func (h *FoundServers) ImportServers(ctx context.Context, ids []string, o Import
 		}
 		before, twice := done[first]
 		switch {
-		case c.Have:
+		case c.AlreadyAdded:
 			r.State = "here"
 		case twice:
 			again[at] = before
@@ -195,7 +195,7 @@ func (t *importRun) storeSecrets(ctx context.Context, c importCandidate) (names 
 		case err == nil && value == s.Value:
 			continue
 		case err == nil:
-			return names, problem.New(problem.Conflict, "The secret "+s.name+" has another value by now.", "Import it again: it gets another name.")
+			return names, problem.New(problem.Conflict, "The secret "+s.name+" has a different value now.", "Import it again: it gets another name.")
 		case errors.Is(err, secret.ErrMissing):
 			err = t.target.StoreSecret(ctx, s.name, s.Value)
 		}
@@ -212,7 +212,7 @@ func secretNotStoredError(name string, err error) error {
 	if p := (*problem.Problem)(nil); errors.As(err, &p) {
 		return p
 	}
-	return problem.Newf(problem.Conflict, "The secret %s cannot be kept: %v.", name, err).WithHint("Unlock the keyring, or import without it.").Because(err)
+	return problem.Newf(problem.Conflict, "The secret %s cannot be stored: %v.", name, err).WithHint("Unlock the keyring, or import without it.").Because(err)
 }
 
 // deleteSecrets deletes secrets that no server needs.

@@ -10,19 +10,19 @@ import (
 
 // Found is a server in a client's file.
 type Found struct {
-	ID         string        `json:"id" doc:"The id of the server. It changes when the launch changes."`
-	Client     string        `json:"client" doc:"The id of the client. Empty if the server comes from a pasted text."`
-	ClientName string        `json:"client_name"`
-	Path       string        `json:"path" doc:"The path of the client's file."`
-	Target     string        `json:"target,omitempty" doc:"The target of path, if path is a symbolic link."`
-	Scope      clients.Scope `json:"scope" doc:"The scope of the file: user, project, or local (one project of the user)."`
-	Name       string        `json:"name" doc:"The name of the server in MCPProxy, after an import if it is not there yet."`
-	Called     string        `json:"called" doc:"The name of the server in the client."`
-	Launch     config.Launch `json:"launch" doc:"How the server is started or reached. Probable secrets are masked."`
-	Secrets    []InClear     `json:"secrets" doc:"Probable secrets in plain text."`
-	Have       bool          `json:"have" doc:"Whether MCPProxy already has this server."`
-	Ours       bool          `json:"ours" doc:"Whether the entry is MCPProxy itself. It is not imported."`
-	Notes      []string      `json:"notes" doc:"Differences from the client's file."`
+	ID           string        `json:"id" doc:"The id of the server. It changes when the launch changes."`
+	Client       string        `json:"client" doc:"The id of the client. Empty if the server comes from a pasted text."`
+	ClientName   string        `json:"client_name"`
+	Path         string        `json:"path" doc:"The path of the client's file."`
+	Target       string        `json:"target,omitempty" doc:"The target of path, if path is a symbolic link."`
+	Scope        clients.Scope `json:"scope" doc:"The scope of the file: user, project, or local (one project of the user)."`
+	Name         string        `json:"name" doc:"The name of the server in MCPProxy, after an import if it is not there yet."`
+	Called       string        `json:"called" doc:"The name of the server in the client."`
+	Launch       config.Launch `json:"launch" doc:"How the server is started or reached. Probable secrets are masked."`
+	Secrets      []InClear     `json:"secrets" doc:"Probable secrets in plain text."`
+	AlreadyAdded bool          `json:"have" doc:"Whether MCPProxy already has this server."`
+	IsProxy      bool          `json:"ours" doc:"Whether the entry is MCPProxy itself. It is not imported."`
+	Notes        []string      `json:"notes" doc:"Differences from the client's file."`
 }
 
 // InClear is a plain-text secret in a client's file.

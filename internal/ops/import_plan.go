@@ -125,7 +125,7 @@ func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i
 	c.secrets = findLaunchSecrets(c.Name, c.entry.Launch)
 	c.Launch = replaceLaunchSecrets(c.entry.Launch, c.secrets, maskPlaceholder)
 	if isMCPProxyItself(*c, p.target.CheckNotSelf) {
-		c.Ours, c.secrets = true, nil
+		c.IsProxy, c.secrets = true, nil
 		return nil
 	}
 	if first, again := p.launches[string(launch)]; again {
@@ -135,7 +135,7 @@ func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i
 	p.launches[string(launch)] = i
 	for _, s := range p.existing {
 		if like, exact := p.isSameLaunch(ctx, s.Entry.Launch, c.entry.Launch); like {
-			c.Have, c.exactlyHere, c.Name, c.secrets = true, exact, s.Name, nil
+			c.AlreadyAdded, c.exactlyHere, c.Name, c.secrets = true, exact, s.Name, nil
 			return nil
 		}
 	}
@@ -146,7 +146,7 @@ func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i
 		c.Notes = append(c.Notes, "the server is called "+c.Name+" here")
 	}
 	if hasSecretInCommand(c.secrets) {
-		c.Notes = append(c.Notes, "some arguments are masked here: it waits for review, which shows them")
+		c.Notes = append(c.Notes, "some arguments are masked here, so the server waits for review, which shows them")
 	}
 	for k := range c.secrets {
 		p.assignSecretName(ctx, c.Name, &c.secrets[k])
@@ -158,7 +158,7 @@ func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i
 // markDuplicateOf marks a candidate as a duplicate of the candidate with index first.
 func (c *importCandidate) markDuplicateOf(all []importCandidate, first int) {
 	other := all[first]
-	c.duplicateOf, c.Name, c.Have, c.exactlyHere, c.Secrets, c.secrets = first, other.Name, other.Have, other.exactlyHere, other.Secrets, other.secrets
+	c.duplicateOf, c.Name, c.AlreadyAdded, c.exactlyHere, c.Secrets, c.secrets = first, other.Name, other.AlreadyAdded, other.exactlyHere, other.Secrets, other.secrets
 	where := other.ClientName
 	if where == "" {
 		where = other.Path
@@ -269,7 +269,7 @@ func (h *FoundServers) selectByIDs(ids []string) ([]int, error) {
 		switch {
 		case i < 0:
 			return nil, problem.New(problem.NotFound, "A chosen server was changed or removed in its client.", "List the servers again, and choose again.")
-		case h.all[i].Ours:
+		case h.all[i].IsProxy:
 			return nil, problem.New(problem.InvalidParameter, "MCPProxy itself cannot be imported.", "Leave "+h.all[i].Called+" out.").With("parameter", "ids")
 		case !slices.Contains(out, i):
 			out = append(out, i)

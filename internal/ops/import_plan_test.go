@@ -40,7 +40,7 @@ func TestExistingServers(t *testing.T) {
 			w.write(".cursor/mcp.json", `{"mcpServers": {"s": `+c.entry+`}}`)
 			h := w.look("")
 			r := w.take(h, ops.ImportOptions{Keyring: true, Remove: true})[0]
-			if h.Found[0].Have != c.have || r.Added == c.have || r.Removed != c.removed || (r.Problem == nil) != c.removed {
+			if h.Found[0].AlreadyAdded != c.have || r.Added == c.have || r.Removed != c.removed || (r.Problem == nil) != c.removed {
 				t.Errorf("%+v %+v %+v", h.Found[0], r, r.Problem)
 			}
 		})

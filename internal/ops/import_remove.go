@@ -19,10 +19,10 @@ func (h *FoundServers) removeFromClients(j *clients.Journal, chosen []int, resul
 		r := &results[at]
 		switch c := h.all[i]; {
 		case c.isNeverRemovable(), r.Problem != nil:
-		case c.Have && !c.exactlyHere:
-			r.Problem = toTrouble(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Remove it by hand."))
+		case c.AlreadyAdded && !c.exactlyHere:
+			r.Problem = toTrouble(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Remove it manually."))
 		case c.entryPath == nil:
-			r.Problem = toTrouble(problem.New(problem.Conflict, c.Called+" is in a list in "+c.Path+", and stays there.", "Remove it by hand."))
+			r.Problem = toTrouble(problem.New(problem.Conflict, c.Called+" is in a list in "+c.Path+", and stays there.", "Remove it manually."))
 		}
 	}
 	run := j.WithGroup(time.Now().UTC().Format("20060102T150405.000000000"))
@@ -76,9 +76,9 @@ func (h *FoundServers) removeFromFile(j *clients.Journal, first importCandidate,
 		next := text
 		switch {
 		case target != c.Target:
-			err = problem.New(problem.Conflict, c.Path+" leads to another file than before.", "Look where it leads, and try again.")
+			err = problem.New(problem.Conflict, c.Path+" points to a different file than before.", "Check its target, and try again.")
 		case !slices.Contains(now, c.ID):
-			err = problem.New(problem.Conflict, c.Called+" was changed in "+c.Path+" since, and stays there.", "Look at it, and import it again.")
+			err = problem.New(problem.Conflict, c.Called+" was changed in "+c.Path+" since, and stays there.", "Check it, and import it again.")
 		default:
 			next, err = textedit.RemoveValue(text, c.file.Format, c.entryPath...)
 		}

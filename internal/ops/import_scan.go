@@ -151,13 +151,13 @@ func noteText(n clients.Note) string {
 // restrictionNotes describes the settings of an entry that require a review of the server.
 func restrictionNotes(e clients.ConfigEntry) (notes []string) {
 	if e.Enabled != nil && !*e.Enabled {
-		notes = append(notes, "the client has it switched off: it stays off, and waits for review")
+		notes = append(notes, "the server is disabled in the client: it stays disabled, and waits for review")
 	}
 	if len(e.EnabledTools)+len(e.DisabledTools) > 0 {
 		notes = append(notes, "the client denies some tools of the server. MCPProxy denies them too, and the server waits for review")
 	}
 	if e.Protocol == "sse" {
-		notes = append(notes, "the transport is found out by asking the server")
+		notes = append(notes, "MCPProxy detects the transport by asking the server")
 	}
 	return notes
 }

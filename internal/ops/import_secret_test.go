@@ -115,7 +115,7 @@ func TestWithoutTheKeyring(t *testing.T) {
 	if !strings.Contains(w.read(w.live.Path()), `"TOKEN": "clear"`) || w.sets != 0 {
 		t.Error(w.read(w.live.Path()))
 	}
-	if found := w.look("").Found[0]; !found.Have {
+	if found := w.look("").Found[0]; !found.AlreadyAdded {
 		t.Errorf("%+v", found)
 	}
 }

@@ -120,7 +120,7 @@ func TestImportFromEveryClient(t *testing.T) {
 					t.Errorf("after the undo, got %.300q, want %.300q", got, before)
 				}
 				for _, found := range w.look(client.ID).Found {
-					if !found.Have || found.Name != found.Called {
+					if !found.AlreadyAdded || found.Name != found.Called {
 						t.Errorf("after the import: %+v", found)
 					}
 				}
@@ -140,7 +140,7 @@ func TestOneServerInManyClients(t *testing.T) {
 	h := w.look("")
 	var got []string
 	for _, f := range h.Found {
-		got = append(got, fmt.Sprintf("%s %s>%s have:%v ours:%v", f.Client, f.Called, f.Name, f.Have, f.Ours))
+		got = append(got, fmt.Sprintf("%s %s>%s have:%v ours:%v", f.Client, f.Called, f.Name, f.AlreadyAdded, f.IsProxy))
 	}
 	want := []string{
 		"cursor same>same have:false ours:false", "cursor taken>taken-2 have:false ours:false", "cursor elsewhere>here have:true ours:false",
@@ -302,7 +302,7 @@ func TestUnchangeableFiles(t *testing.T) {
 		says    string // text in the result; "" if the server is not found at all
 		broken  string
 	}{
-		"read-only":     {".cursor/mcp.json", func(w *world, path string) { must(w.t, os.Chmod(path, 0o400)) }, "cursor", "may not be written", ""},
+		"read-only":     {".cursor/mcp.json", func(w *world, path string) { must(w.t, os.Chmod(path, 0o400)) }, "cursor", "is not writable", ""},
 		"a project":     {"project/.mcp.json", nil, "claude", "nothing", ""},
 		"a broken file": {".cursor/mcp.json", func(w *world, path string) { must(w.t, os.WriteFile(path, []byte(`{"mcpServers": {`), 0o600)) }, "cursor", "", "line 1"},
 		"a link out": {".cursor/mcp.json", func(w *world, path string) {
@@ -367,7 +367,7 @@ func TestLinks(t *testing.T) {
 	must(t, os.Remove(path))
 	must(t, os.Symlink(other, path))
 	out := w.take(h, ops.ImportOptions{Remove: true})
-	if out[0].Removed || out[0].Problem == nil || !strings.Contains(out[0].Problem.Message, "leads to another file") {
+	if out[0].Removed || out[0].Problem == nil || !strings.Contains(out[0].Problem.Message, "points to a different file") {
 		t.Errorf("a link to another target: %+v", out[0])
 	}
 	w.take(w.look(""), ops.ImportOptions{Remove: true})

@@ -101,7 +101,7 @@ func (w *world) look(client string) *ops.FoundServers {
 // ids returns the IDs of all servers that can be imported.
 func ids(h *ops.FoundServers) (all []string) {
 	for _, f := range h.Found {
-		if !f.Ours {
+		if !f.IsProxy {
 			all = append(all, f.ID)
 		}
 	}

@@ -109,7 +109,7 @@ type ChangeableServerSettings struct {
 	Enabled       bool            `json:"enabled" doc:"Whether the server is enabled."`
 	Quarantined   bool            `json:"quarantined" enum:"true" doc:"Must be true, which puts the server into quarantine. Only an approval ends a quarantine."`
 	Trust         string          `json:"trust" null:"true" words:"trust" doc:"How to treat tools that are not approved."`
-	EnabledTools  []string        `json:"enabled_tools" null:"true" doc:"Names or patterns of the tools that may be called. All other tools are off."`
+	EnabledTools  []string        `json:"enabled_tools" null:"true" doc:"Names or patterns of the tools that may be called. All other tools are disabled."`
 	DisabledTools []string        `json:"disabled_tools" null:"true" doc:"Names or patterns of tools that may not be called."`
 	InferHints    string          `json:"infer_hints" null:"true" words:"infer" doc:"How MCPProxy treats tools without hints of this server."`
 	HintOverrides json.RawMessage `json:"hint_overrides" null:"true" type:"object" doc:"Hints that replace those of the server, by name or pattern of tools."`
@@ -177,7 +177,7 @@ func (d NamedDefinition) ParseRef() (PrimitiveRef, error) {
 	}
 	if kinds := tool.PrimitiveKinds(); !slices.Contains(kinds, d.Kind) {
 		return PrimitiveRef{}, problem.Newf(problem.InvalidParameter, "'%s' is not a kind of definition.", problem.ClipName(string(d.Kind))).
-			WithHint("Leave kind out for a tool, else it is prompt, resource, template or instructions.").With("parameter", "kind").With("allowed", kinds)
+			WithHint("For a tool, leave kind out. Otherwise use prompt, resource, template or instructions.").With("parameter", "kind").With("allowed", kinds)
 	}
 	server, name, _ := strings.Cut(d.Name, ":")
 	instructions, why := d.Kind == tool.KindInstructions, ""
@@ -185,13 +185,13 @@ func (d NamedDefinition) ParseRef() (PrimitiveRef, error) {
 	case err != nil:
 		why = err.Error()
 	case instructions && name != "":
-		why = "a server has its instructions once, which are named by it alone"
+		why = "a server has one set of instructions, identified by the name of the server alone"
 	case !instructions && name == "":
 		why = "it is the server, a colon and the " + d.Kind.Label()
 	}
 	if why != "" {
 		return PrimitiveRef{}, problem.Newf(problem.InvalidName, "Invalid name '%s': %s.", problem.ClipName(d.Name), why).
-			WithHint("Write it as `mcpproxy approvals` does.")
+			WithHint("Write it as in the output of `mcpproxy approvals`.")
 	}
 	return PrimitiveRef{server, d.Kind, name}, nil
 }

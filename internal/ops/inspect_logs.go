@@ -71,7 +71,7 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 		case i.follows <- struct{}{}:
 			defer func() { <-i.follows }()
 		default:
-			return problem.Newf(problem.Overloaded, "%d logs are followed already, which is the most.", maxFollows).
+			return problem.Newf(problem.Overloaded, "%d logs are being followed, which is the limit.", maxFollows).
 				WithHint("Close a page that shows a log, or read its end: GET /servers/{name}/logs.")
 		}
 		log := i.upstreams.NewLogReader(in.Name)

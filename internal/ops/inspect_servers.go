@@ -43,7 +43,7 @@ type ServerList struct {
 type ServerDetail struct {
 	ServerRow
 	Launch          *LaunchView     `json:"launch,omitempty" doc:"How the server is started or reached. Secrets are masked."`
-	EnabledTools    []string        `json:"enabled_tools,omitempty" doc:"Names or patterns of the tools that may be called. All other tools are off."`
+	EnabledTools    []string        `json:"enabled_tools,omitempty" doc:"Names or patterns of the tools that may be called. All other tools are disabled."`
 	DisabledTools   []string        `json:"disabled_tools,omitempty" doc:"Names or patterns of tools that may not be called."`
 	InferHints      string          `json:"infer_hints,omitempty" words:"infer" doc:"How MCPProxy treats tools without hints of this server. Absent if the server uses the global setting."`
 	HintOverrides   json.RawMessage `json:"hint_overrides,omitempty" type:"object" doc:"Hints that replace those of the server, by name or pattern of tools, in file order. If several patterns match a tool, the last one that sets a hint applies."`

@@ -34,7 +34,7 @@ func (g *Gateway) oauthAccount(name string) (*oauth.Account, error) {
 	if a := g.Logins.Account(name); a != nil {
 		return a, nil
 	}
-	return nil, problem.Newf(problem.InvalidRequest, "Server '%s' takes no login.", name).
+	return nil, problem.Newf(problem.InvalidRequest, "Server '%s' does not support a login.", name).
 		WithHint("Only an enabled server with a url that is not quarantined, and whose headers have no Authorization, supports logins.")
 }
 
@@ -50,7 +50,7 @@ func (g *Gateway) removeServerAndLogin(ctx context.Context, name string, remove 
 	ctx, cancel := context.WithTimeout(ctx, logoutTimeout)
 	defer cancel()
 	if err := a.Logout(ctx); err != nil {
-		g.Logger.Warn("the login to a removed server was not forgotten", "server", name, "error", err)
+		g.Logger.Warn("the login to a removed server was not deleted", "server", name, "error", err)
 	}
 	return nil
 }

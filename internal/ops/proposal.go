@@ -90,5 +90,5 @@ func unstartedServerView(s config.Server) ServerView {
 // onlyProposedError returns the error for an operation on a proposal that requires a configured server.
 func onlyProposedError(name string) error {
 	return problem.Newf(problem.Conflict, "Server '%s' is only proposed: it waits for review.", name).
-		WithHint("Review it with `mcpproxy upstream approve " + name + "`, or take it away with `mcpproxy upstream remove " + name + "`.")
+		WithHint("Review it with `mcpproxy upstream approve " + name + "`, or remove it with `mcpproxy upstream remove " + name + "`.")
 }

@@ -52,7 +52,7 @@ func (g *Gateway) checkRestartAllowed(name string, c Caller) error {
 		return err
 	}
 	if !policy.ScopeIncludes(c.Scope(), policy.Write) {
-		return problem.Newf(problem.OutOfScope, "This client may not restart servers: it needs access to the write lane").
+		return problem.Newf(problem.OutOfScope, "This client is not allowed to restart servers: it needs access to the write lane").
 			WithHint("Only the user can extend the scope of an agent token.")
 	}
 	if _, proposed := g.Book.FindProposal(name); err != nil && proposed && g.Config().Server(name) == nil {

@@ -131,7 +131,7 @@ func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.Ra
 	between := with(notices)
 	out, fit := appendTools(before, hits, detail, size-len(before)-len(between)-len(after))
 	if !fit {
-		cut := cutNotice
+		cut := truncatedNotice
 		if len(hits) == 1 {
 			cut = oversizedNotice
 		}

@@ -35,7 +35,7 @@ const (
 	lockedNotice = "No tool that can be called matches, but %d that cannot be called now do. " +
 		"Retry with include_disabled: true to see why, and how to unlock them."
 	unhintedNotice  = "Matching tools left out because they have no hints: %d. Search without operation_type to see them."
-	cutNotice       = "The answer is too large: tools have a signature instead of inputSchema, or texts that end in …; search for a tool's full name with limit 1 to get its schema."
+	truncatedNotice = "The answer is too large: tools have a signature instead of inputSchema, or texts that end in …; search for a tool's full name with limit 1 to get its schema."
 	oversizedNotice = "This tool is too large to show: call it as its signature says."
 )
 

@@ -105,7 +105,7 @@ func TestBestMatchesKeepTheirSchemas(t *testing.T) {
 	if len(a.Tools) != 11 || a.Tools[0].Name != "s:thing" || a.Tools[0].Signature != "thing(a: string)" || !slices.Equal(whole, []int{1, 2, 3}) {
 		t.Errorf("%d tools, complete are %v, the first is %s %s", len(a.Tools), whole, a.Tools[0].Name, a.Tools[0].Signature)
 	}
-	if a.Notice != cutNotice {
+	if a.Notice != truncatedNotice {
 		t.Errorf("the notice is %q", a.Notice)
 	}
 	last := a.Tools[10].Name

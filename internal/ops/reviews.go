@@ -79,7 +79,7 @@ type PendingInfo struct {
 	Fingerprint string              `json:"fingerprint" doc:"The fingerprint to send with an approval."`
 	Approved    string              `json:"approved,omitempty" doc:"The fingerprint of the approved definition. Absent if none was approved."`
 	Since       *time.Time          `json:"since,omitempty" doc:"The time at which it began to wait. Absent if unknown."`
-	Together    bool                `json:"together,omitempty" doc:"Whether it can be approved in a batch: it has no findings, loosens no hint, was never blocked, and its approved definition is known."`
+	Together    bool                `json:"together,omitempty" doc:"Whether it can be approved in a batch: it has no findings, relaxes no hint, was never blocked, and its approved definition is known."`
 }
 
 // ScanResult is the scanner's result for a definition.
@@ -103,7 +103,7 @@ type WaitingTool struct {
 	Server string `json:"server"`
 	Tool   string `json:"tool"`
 	PendingInfo
-	Loosened []string                `json:"loosened,omitempty" doc:"The hints for which the change claims more harmless effects."`
+	Loosened []string                `json:"loosened,omitempty" doc:"The hints with which the change claims less harmful effects."`
 	Lane     string                  `json:"lane" words:"operation" doc:"The operation type of the tool after an approval, according to its call_with."`
 	Guessed  bool                    `json:"guessed,omitempty" doc:"Whether the operation type is inferred: neither the server nor hint_overrides declares it."`
 	What     *approval.ChangeSummary `json:"what,omitempty" doc:"A summary of the changes. Absent if there is no approved definition to compare with."`
@@ -227,7 +227,7 @@ type ToolDiff struct {
 	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why the definition waits: new, changed or blocked. Absent if it is approved."`
 	Fingerprint string              `json:"fingerprint" doc:"The fingerprint of the current definition, to send with an approval."`
 	Comparison
-	Loosened []string `json:"loosened,omitempty" doc:"The hints for which the change claims more harmless effects."`
+	Loosened []string `json:"loosened,omitempty" doc:"The hints with which the change claims less harmful effects."`
 	ScanResult
 }
 
@@ -246,6 +246,6 @@ type Trust struct {
 	ApprovedBy  string              `json:"approved_by,omitempty"`
 	ApprovedAt  *time.Time          `json:"approved_at,omitempty"`
 	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why the tool waits for approval. Absent if it is approved."`
-	OffBy       string              `json:"off_by,omitempty" doc:"The actor that switched the tool off. Absent if the tool is on."`
+	OffBy       string              `json:"off_by,omitempty" doc:"The actor that disabled the tool. Absent if the tool is enabled."`
 	OffAt       *time.Time          `json:"off_at,omitempty"`
 }

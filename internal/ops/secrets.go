@@ -128,14 +128,14 @@ func ValidateSecret(name, value string) error {
 		return err
 	}
 	if err := secret.CheckValue(value); err != nil {
-		return problem.Newf(problem.InvalidParameter, "The secret cannot be kept: %v.", err).With("parameter", "value")
+		return problem.Newf(problem.InvalidParameter, "The secret cannot be stored: %v.", err).With("parameter", "value")
 	}
 	return nil
 }
 
 func checkSecretName(name string) error {
 	if err := secret.CheckName(name); err != nil {
-		return problem.Newf(problem.InvalidName, "This cannot be the name of a secret: %v.", err).
+		return problem.Newf(problem.InvalidName, "Invalid name for a secret: %v.", err).
 			WithHint("Choose a name such as GITHUB_TOKEN.")
 	}
 	return nil
@@ -145,9 +145,9 @@ func checkSecretName(name string) error {
 func toSecretProblem(err error) error {
 	switch {
 	case errors.Is(err, secret.ErrMissing):
-		return problem.New(problem.NotFound, "There is no secret of that name.", "See `mcpproxy secrets list`.").Because(err)
+		return problem.New(problem.NotFound, "There is no secret with this name.", "See `mcpproxy secrets list`.").Because(err)
 	case errors.Is(err, secret.ErrLocked):
-		return problem.New(problem.Conflict, "The secret is in the keyring of the system, which cannot be used from here.",
+		return problem.New(problem.Conflict, "The secret is in the keyring of the system, which is not available to this process.",
 			"Unlock it, and run MCPProxy in the session of the desktop.").Because(err)
 	}
 	return problem.Newf(problem.Internal, "The secrets cannot be used: %v.", err).

@@ -63,7 +63,7 @@ func (g *Gateway) MissingApprovalWarnings() []string {
 	case g.Book.RestrictionsLost():
 		return []string{lost + restrictionsLost + " Every tool that you have not approved since waits for your approval, including new tools."}
 	case slices.ContainsFunc(g.Catalog.Current().Servers(), g.hasLostApprovals):
-		return []string{lost + "Blocked tools and disabled tools stay so. " +
+		return []string{lost + "Blocked tools stay blocked, and disabled tools stay disabled. " +
 			"New definitions are not accepted automatically until you approve a server again with `mcpproxy upstream approve`."}
 	}
 	select {

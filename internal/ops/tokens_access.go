@@ -226,7 +226,7 @@ func nilIfEmpty(list []string) []string {
 
 func invalidTokenParameterError(parameter, value, allowed string) error {
 	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.ClipName(value), allowed).
-		WithHint("Give it as allowed, or leave it out where it may be.").
+		WithHint("Use an allowed value, or leave it out if it is optional.").
 		With("parameter", parameter).With("value", problem.ClipName(value)).With("allowed", allowed)
 }
 
@@ -273,7 +273,7 @@ func (a *AccessOperations) tokenView(t auth.Token) TokenView {
 func UnknownAnswerByClientWarnings(c *config.Config, tokens *auth.AgentTokens) (warnings []string) {
 	for _, name := range c.AnswerByClient {
 		if !tokens.MayHaveName(name) {
-			warnings = append(warnings, fmt.Sprintf("ask.answer_by_client names '%s', and no token has this name, so that no form approves for it; take the name out, or make the token: `mcpproxy token create %[1]s`", name))
+			warnings = append(warnings, fmt.Sprintf("ask.answer_by_client contains '%s', but no token has this name, so no form can approve for it; remove the name, or create the token: `mcpproxy token create %[1]s`", name))
 		}
 	}
 	return warnings

@@ -74,7 +74,7 @@ func (a *AccessOperations) Presence(ctx context.Context, _ Caller, _ Nothing) (P
 		return PresenceView{}, decisionsUnreadableError(err)
 	}
 	v := PresenceView{On: s.On, Kind: s.Kind, Void: s.Void, Remedy: s.Remedy, Head: a.gateway.Presence.HeadFingerprint().String(), ResetAt: timeOrNil(s.Reset),
-		CallOff: s.ResetOff, MaySet: s.MaySet, MayJoin: s.MayJoin, Signed: s.Signed, Bad: s.Bad}
+		CallOff: s.MayCancelReset, MaySet: s.MaySet, MayJoin: s.MayJoin, Signed: s.Signed, Bad: s.Bad}
 	if s.Anchor != nil {
 		v.Since, v.Fingerprint = &s.Anchor.Since, s.Anchor.Fingerprint().String()
 		if v.Anchor, err = s.Anchor.StoredJSON(); err != nil {

@@ -110,7 +110,7 @@ type Status struct {
 	Offers        OfferCount      `json:"offers" doc:"The number of known prompts, resources, templates and instructions."`
 	Surfaces      []Surface       `json:"surfaces"`
 	ConfigPath    string          `json:"config_path"`
-	ConfigError   string          `json:"config_error,omitempty" doc:"Why the configuration file was rejected; the previous configuration stays in force. Absent if the file is valid."`
+	ConfigError   string          `json:"config_error,omitempty" doc:"Why the configuration file was rejected; the previous configuration stays active. Absent if the file is valid."`
 	NeedsRestart  []string        `json:"needs_restart,omitempty" doc:"Changed settings that take effect at the next start."`
 	Unconfirmed   int             `json:"unconfirmed,omitempty" doc:"The number of changes in the configuration file that grant more access and wait for confirmation. GET /config lists them."`
 	Warnings      []string        `json:"warnings,omitempty"`

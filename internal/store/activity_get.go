@@ -49,11 +49,11 @@ func checkOneFound(n int, prefix string) error {
 	case 1:
 		return nil
 	}
-	return problem.Newf(problem.Ambiguous, "More than one activity begins with %s.", prefix).WithHint("Give more of the id.")
+	return problem.Newf(problem.Ambiguous, "More than one activity id begins with %s.", prefix).WithHint("Enter more of the id.")
 }
 
 func noActivityError(prefix string) error {
-	return problem.Newf(problem.NotFound, "There is no activity %s.", prefix).
+	return problem.Newf(problem.NotFound, "No activity record has the id %s.", prefix).
 		WithHint("See `mcpproxy activity list`. Records older than the retention were deleted.")
 }
 

@@ -114,6 +114,6 @@ func (*SQLite) decodeCursor(s string) (before *recordKey, err error) {
 
 func cursorError(s string) error {
 	return problem.Newf(problem.InvalidParameter, "Invalid cursor '%s'.", s).
-		WithHint("Use next_cursor of the answer before, or leave the cursor out to begin with the newest.").
-		With("parameter", "cursor").With("value", s).With("allowed", "next_cursor of an earlier answer")
+		WithHint("Use next_cursor of the previous response, or leave the cursor out to begin with the newest record.").
+		With("parameter", "cursor").With("value", s).With("allowed", "next_cursor of an earlier response")
 }

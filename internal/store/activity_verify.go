@@ -48,7 +48,7 @@ func readChain(ctx context.Context, r sqlReader, stopped func() error, fn func(a
 // readPosition returns the end of the chain in the database, and the position in the spool.
 func readPosition(ctx context.Context, r sqlReader) (pos activity.SpoolPosition, err error) {
 	var hash []byte
-	_, err = r.firstRow(ctx, scanTargets{&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing},
+	_, err = r.firstRow(ctx, scanTargets{&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.HasPendingErasures},
 		"SELECT chain, seq, hash, segment, {file_}offset, signer, EXISTS (SELECT 1 FROM activity_erasing{ WHERE instance = @instance}) FROM "+ownPosition)
 	copy(pos.Hash[:], hash)
 	return pos, err

@@ -15,8 +15,8 @@ import (
 // SaveApprovals stores a change of the decisions in one transaction.
 func (s *commonStore) SaveApprovals(ctx context.Context, c approval.ChangeSet) error {
 	return s.db.decide(ctx, false, newServerNotification(c.Server, c.Launch != nil), func(_ context.Context, t sqlTx) error {
-		if c.Settle != "" {
-			t.write("DELETE FROM proposal WHERE name = ?", c.Settle)
+		if c.RemoveProposal != "" {
+			t.write("DELETE FROM proposal WHERE name = ?", c.RemoveProposal)
 		}
 		if p := c.Propose; p != nil {
 			insertProposal(t, p)
@@ -33,7 +33,7 @@ func applyServerChange(t sqlTx, c *approval.ChangeSet) {
 		t.write("DELETE FROM approval WHERE server = ?", c.Server)
 		t.write("DELETE FROM held WHERE server = ?", c.Server)
 	}
-	if c.Forget || c.Unpin {
+	if c.Forget || c.RevokeLaunch {
 		t.write("DELETE FROM launch WHERE server = ?", c.Server)
 	}
 	if l := c.Launch; l != nil {

@@ -27,16 +27,16 @@ func TestChecksOfAStoppedLog(t *testing.T) {
 		"a changed record":            {statement: "UPDATE activity SET entry = CAST(replace(CAST(entry AS TEXT), 'hello', 'jello') AS BLOB)" + of30, says: "Entry 61 was changed"},
 		"a changed end":               {statement: "UPDATE activity SET outcome = CAST(replace(CAST(outcome AS TEXT), 'success', 'failure') AS BLOB)" + of30, says: "Entry 62 was changed"},
 		"a removed record":            {statement: "DELETE FROM activity" + of30, says: "from 61 to 62 are missing"},
-		"a changed line of the spool": {spool: func(s string) string { return strings.Replace(s, `"seq":41,`, `"seq":42,`, 1) }, says: "In the spool, what follows entry 40"},
-		"a changed last line":         {spool: func(s string) string { i := strings.LastIndex(s, "success"); return s[:i] + "failure" + s[i+7:] }, says: "In the spool, what follows entry 199"},
+		"a changed line of the spool": {spool: func(s string) string { return strings.Replace(s, `"seq":41,`, `"seq":42,`, 1) }, says: "In the spool, entries after entry 40"},
+		"a changed last line":         {spool: func(s string) string { i := strings.LastIndex(s, "success"); return s[:i] + "failure" + s[i+7:] }, says: "In the spool, entries after entry 199"},
 		"a removed line of the spool": {spool: func(s string) string {
 			i := strings.Index(s, `"seq":41,`)
 			j := strings.LastIndex(s[:i], "\n")
 			return s[:j] + s[j+1+strings.Index(s[j+1:], "\n"):]
-		}, says: "In the spool, what follows entry 40"},
+		}, says: "In the spool, entries after entry 40"},
 		"a torn last line of the spool":   {spool: func(s string) string { return s[:len(s)-20] }},
 		"a spool that is gone":            {spool: func(string) string { return "" }},
-		"a spool of which nothing fits":   {spool: func(s string) string { return strings.Replace(s, `"chain":"`, `"chain":"0`, 1) }, says: "In the spool, what follows entry 0"},
+		"a spool of which nothing fits":   {spool: func(s string) string { return strings.Replace(s, `"chain":"`, `"chain":"0`, 1) }, says: "In the spool, entries after entry 0"},
 		"a changed header without a line": {spool: func(s string) string { return s[:40] }},
 	} {
 		t.Run(name, func(t *testing.T) {

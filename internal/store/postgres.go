@@ -94,7 +94,7 @@ func (db *Postgres) keepOpen(ctx context.Context) {
 		e, err := openPgEngine(ctx, db)
 		if err == nil {
 			if before {
-				db.logger.Info("the database is there again")
+				db.logger.Info("the database is available again")
 			}
 			db.setState(e, nil)
 			db.remoteChanges.merge(RemoteChanges{All: true})
@@ -107,7 +107,7 @@ func (db *Postgres) keepOpen(ctx context.Context) {
 			db.setState(nil, err)
 		}
 		if ctx.Err() == nil {
-			db.logger.Error("the database is away", "host", db.config.Host, "error", oneLineError{err})
+			db.logger.Error("the database is unavailable", "host", db.config.Host, "error", oneLineError{err})
 		}
 		if !sleepContext(ctx, wait) {
 			db.setState(nil, errClosed)
@@ -120,7 +120,7 @@ func (db *Postgres) keepOpen(ctx context.Context) {
 // setState publishes the connections, or the reason why there are none.
 func (db *Postgres) setState(e *pgEngine, err error) {
 	if err != nil {
-		err = fmt.Errorf("the database is away: %w", oneLineError{err})
+		err = fmt.Errorf("the database is unavailable: %w", oneLineError{err})
 	}
 	db.openState.setState(e, err)
 }
@@ -171,7 +171,7 @@ func (db *Postgres) HealthError() error {
 	_, _, err := db.current()
 	if at := db.pingSentAt.Load(); err == nil && at != 0 {
 		if silent := time.Since(time.Unix(0, at)); silent >= pgSlowAfter {
-			return fmt.Errorf("the database %s has not answered for %v", db.config.Host, silent.Round(100*time.Millisecond))
+			return fmt.Errorf("the database %s has not responded for %v", db.config.Host, silent.Round(100*time.Millisecond))
 		}
 	}
 	return err

@@ -27,7 +27,7 @@ func migratePostgres(ctx context.Context, c *pgConn, schema string) error {
 			}
 			if !there {
 				if err := c.execScript(ctx, "CREATE SCHEMA "+pgSchema); err != nil {
-					return fmt.Errorf("make the schema %s: %w", pgSchema, err)
+					return fmt.Errorf("create the schema %s: %w", pgSchema, err)
 				}
 			}
 		}
@@ -69,7 +69,7 @@ func applyPgMigrations(ctx context.Context, c *pgConn) error {
 		}
 	}
 	if have > newest {
-		return fmt.Errorf("the database has version %d, this program knows up to %d: use the newer MCPProxy that wrote it", have, newest)
+		return fmt.Errorf("the database has version %d, this program supports up to %d: use the newer MCPProxy that wrote it", have, newest)
 	}
 	return nil
 }

@@ -236,7 +236,7 @@ func TestPostgresMigrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer newer.Close()
-	if _, _, err := newer.ResumePosition(t.Context()); err == nil || !strings.Contains(err.Error(), "this program knows up to 7") {
+	if _, _, err := newer.ResumePosition(t.Context()); err == nil || !strings.Contains(err.Error(), "this program supports up to 7") {
 		t.Errorf("opening the tables of a later version gave %v", err)
 	}
 }

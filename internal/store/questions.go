@@ -160,7 +160,7 @@ func (a *ApprovalQuestionStore) LoadQuestion(ctx context.Context, id string) (q 
 func readQuestion(ctx context.Context, t sqlReader, id string) (ask.Question, error) {
 	all, err := queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE id = ?", id)
 	if err == nil && len(all) == 0 {
-		err = problem.Newf(problem.NotFound, "No waiting call has the id '%s'.", problem.ClipName(id)).WithHint("See the calls that wait with `mcpproxy pending list`.")
+		err = problem.Newf(problem.NotFound, "No pending call has the id '%s'.", problem.ClipName(id)).WithHint("See the pending calls with `mcpproxy pending list`.")
 	}
 	if err != nil {
 		return ask.Question{}, err
@@ -263,7 +263,7 @@ func (a *ApprovalQuestionStore) AddLease(ctx context.Context, l ask.Lease) error
 		after, latest := validEndRange(l.Given, ask.LongestLease)
 		all, err := queryLeases(ctx, t, selectRunningLeases, after, latest)
 		if err == nil && len(all) >= ask.MaxLeases {
-			err = problem.Newf(problem.Overloaded, "There are %d leases, which is the most.", ask.MaxLeases).WithHint("Revoke some: `mcpproxy lease list`.")
+			err = problem.Newf(problem.Overloaded, "There are %d leases, which is the limit.", ask.MaxLeases).WithHint("Revoke some. To list them, run `mcpproxy lease list`.")
 		}
 		if err != nil {
 			return err

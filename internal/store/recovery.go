@@ -112,19 +112,19 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 
 // damageExamination is the state of the checks of a file.
 type damageExamination struct {
-	suspicion     error // why the file may be damaged; nil if there is no suspicion
-	damagedInARow int   // number of consecutive checks that found damage
-	retryDelay    time.Duration
+	suspicion          error // why the file may be damaged; nil if there is no suspicion
+	consecutiveDamaged int   // number of consecutive checks that found damage
+	retryDelay         time.Duration
 }
 
 // countDamage counts the result of a check. It reports whether the file now counts as damaged.
 func (x *damageExamination) countDamage(err error) (damaged bool) {
 	if !isCorruptionError(err) {
-		x.damagedInARow = 0
+		x.consecutiveDamaged = 0
 		return false
 	}
-	x.suspicion, x.damagedInARow = err, x.damagedInARow+1
-	return x.damagedInARow >= maxDamagedChecks
+	x.suspicion, x.consecutiveDamaged = err, x.consecutiveDamaged+1
+	return x.consecutiveDamaged >= maxDamagedChecks
 }
 
 // openWithRetries opens the database, and retries until it succeeds. It returns nil if ctx ends. It renames a damaged
@@ -144,7 +144,7 @@ func (db *SQLite) openWithRetries(ctx context.Context, x *damageExamination) *sq
 				continue
 			}
 		}
-		db.logger.Error("the database cannot be opened", "path", db.path, "look", x.damagedInARow, "error", err)
+		db.logger.Error("the database cannot be opened", "path", db.path, "look", x.consecutiveDamaged, "error", err)
 		db.setState(nil, err)
 		if !sleepContext(ctx, x.retryDelay) {
 			return nil
@@ -252,13 +252,13 @@ func (db *SQLite) putDamagedFileAside(why error) error {
 	}
 	aside, err := renameAside(db.path, "corrupt", db.clock.now())
 	if err != nil {
-		return fmt.Errorf("put a damaged database aside: %w", err)
+		return fmt.Errorf("move a damaged database away: %w", err)
 	}
 	db.damagedRowErrors = 0
 	db.logger.Error("the database is damaged; it was moved away and a new one is created",
 		"error", why, "looks", maxDamagedChecks, "aside", aside)
 	db.pendingNotes = append(db.pendingNotes, fmt.Sprintf(
-		"The database was damaged and is kept as %s; a new one was begun. It has the records that are still in the spool, the damaged file has the older ones.",
+		"The database was damaged and is kept as %s; a new one was created. It has the records that are still in the spool, the damaged file has the older ones.",
 		filepath.Base(aside)))
 	return nil
 }
@@ -283,7 +283,7 @@ func (db *SQLite) keepOpen(ctx context.Context) {
 		}
 		x.suspicion = db.waitUntilDamageSuspected(ctx, e)
 		if err := e.close(); err != nil {
-			db.logger.Warn("the database did not close well", "error", err)
+			db.logger.Warn("the database was not closed cleanly", "error", err)
 		}
 		if x.suspicion == nil {
 			return

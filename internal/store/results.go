@@ -74,7 +74,7 @@ func (r *StoredResult) encryptBody() (id string, body []byte, err error) {
 	}
 	body = c.Seal(nil, nil, plain, []byte(id))
 	if len(body) > maxResultBytes {
-		return "", nil, fmt.Errorf("keep a result: it has %d MB, at most %d can be kept", len(body)>>20, maxResultBytes>>20)
+		return "", nil, fmt.Errorf("store a result: it has %d MB, but the limit is %d", len(body)>>20, maxResultBytes>>20)
 	}
 	return id, body, nil
 }

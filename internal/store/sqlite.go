@@ -76,7 +76,7 @@ func migrateSQLite(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	if newest := known[len(known)-1].Version; have > newest {
-		return fmt.Errorf("the database has version %d, this program knows up to %d: use the newer MCPProxy that wrote it", have, newest)
+		return fmt.Errorf("the database has version %d, this program supports up to %d: use the newer MCPProxy that wrote it", have, newest)
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("bring the database up to date: %w", err)

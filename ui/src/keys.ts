@@ -1,22 +1,22 @@
-// Keys. Pages register actions; the newest registered goes first, so that a drawer
-// has Esc before its page. Single keys rest while a field has focus.
+// Keyboard shortcuts. Pages register actions; the newest one takes precedence, so that a drawer
+// gets Esc before its page. Single keys are ignored while a field has focus.
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { singleKeys } from "./data/prefs";
 
 export interface Action {
-  /** "a", "?", "Escape", "g o" for a sequence, "Ctrl+k". Absent: only in the palette. */
+  /** For example "a", "?", "Escape", "Ctrl+k", or "g o" for a sequence. Absent: only in the palette. */
   key?: string;
-  /** The label in the palette and in the list of keys; absent: in neither. */
+  /** The label in the palette and in the list of shortcuts. Absent: in neither. */
   label?: string;
   run: () => void;
-  /** Not offered while false. */
+  /** Not available while false. */
   when?: boolean;
   icon?: import("./ui/icon").IconName;
 }
 
-/** All actions on offer, newest last. */
+/** All available actions, newest last. */
 export const actions = signal<readonly Action[]>([]);
 
 /** Registers actions while the component is shown. */
@@ -34,7 +34,7 @@ export function useActions(list: readonly Action[]): void {
   }, [shape]);
 }
 
-/** Returns the caps of a key: ["g", "o"], ["Ctrl", "K"]. */
+/** Returns the keycaps of a shortcut: ["g", "o"], ["Ctrl", "K"]. */
 export function caps(key: string): string[] {
   return key.split(/[ +]/).map((k) => ({ Escape: "Esc", Enter: "⏎", " ": "Space", k: key.includes("+") ? "K" : "k", z: key.includes("+") ? "Z" : "z", s: key.includes("+") ? "S" : "s" })[k] ?? k);
 }
@@ -44,10 +44,10 @@ let beforeTimer = 0;
 
 function onKey(e: KeyboardEvent): void {
   if (e.defaultPrevented || e.isComposing) return;
-  const target = e.composedPath()[0] ?? e.target; // also within a shadow root, as the editor of Settings
+  const target = e.composedPath()[0] ?? e.target; // also in a shadow root, such as the editor of Settings
   const chord = (e.ctrlKey || e.metaKey) && !e.altKey ? "Ctrl+" + e.key.toLowerCase() : "";
   if (chord) {
-    // Ctrl Z in a field is the field's.
+    // The field handles Ctrl Z itself.
     if (chord === "Ctrl+k" || chord === "Ctrl+s" || !inField(target)) offer(chord, e);
     return;
   }
@@ -55,9 +55,9 @@ function onKey(e: KeyboardEvent): void {
   if (document.querySelector("dialog[open]")) return; // a dialog has its own keys
   if (e.key === "Escape") return void offer("Escape", e);
   if (inField(target) || !singleKeys.peek()) return;
-  // A key held down moves on; it never decides twice.
+  // A key that is held down repeats navigation, never a decision.
   if (e.repeat && e.key !== "j" && e.key !== "k") return;
-  // Enter and Space press what has focus; a link is not pressed by Space.
+  // Enter and Space activate the focused element. Space does not activate a link.
   const own = { Enter: "a, button, summary, [role=tab], [role=option]", " ": "button, summary, input, [role=tab], [role=option]" }[e.key];
   if (own && (target as Element).closest(own)) return;
   const sequence = before ? `${before} ${e.key}` : "";

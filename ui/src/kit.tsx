@@ -1,4 +1,4 @@
-// Every component in the states that pages do not always show. Only the dev server has it: /ui/kit.html.
+// Every component in states that pages rarely show. Available on the dev server only: /ui/kit.html.
 
 import { render } from "preact";
 import { useMemo, useState } from "preact/hooks";
@@ -77,8 +77,8 @@ function Kit() {
       {part("Small table", <Table caption="Two" columns={columns} rows={few} rowKey={(r) => r.id} keys={false} />)}
       {part("JSON", <Json label="answer" note="The first 64 KB of 1.8 MB are in the log." value={{ content: [{ type: "text", text: "a".repeat(90) }], list: [1, 2, 3], key: "***masked:1***" }} />)}
       {part("Text", <Text label="answer" text={"It is [masked github-token 12ab34cd], with a \u202e in it."} />)}
-      {part("Field", <Field label="Title" note="What it is called.">{(a) => <input {...a} />}</Field>)}
-      {part("Field with a mistake", <Field label="Limit" error="It has to be a number.">{(a) => <input {...a} />}</Field>)}
+      {part("Field", <Field label="Title" note="The name that lists show.">{(a) => <input {...a} />}</Field>)}
+      {part("Field with a mistake", <Field label="Limit" error="Enter a number.">{(a) => <input {...a} />}</Field>)}
       {part("Banners", <><Banner icon="file">The saved file has an error.</Banner><Banner icon="err" bad act={<Button small>What to do</Button>}>Could not write to the activity log.</Banner></>)}
       {part("Nothing", <><Empty title="Nothing to review">433 tools unchanged.</Empty><NothingFits what="No records match these filters" filters="Lane is destructive." nearest={{ text: "There are 3 in the last 7 days.", label: "Last 7 days" }} onClear={() => {}} /><ErrorPart title="Could not load activity" error={new Error("The database is locked.")} onRetry={() => {}} /><Skeleton /></>)}
       {ask && <Confirm title="Remove kubernetes?" action="Remove" name="kubernetes" nameLabel="Type the name to confirm" onConfirm={() => {}} onClose={() => setAsk(false)}>Removes it from the configuration file.</Confirm>}

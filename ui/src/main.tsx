@@ -8,7 +8,7 @@ import { App } from "./app";
 import { pageOf } from "./frame/pages";
 import { place } from "./router";
 
-// The code leaves the address before anything is drawn or asked.
+// Remove the code from the address before anything is rendered or requested.
 const code = takeCode();
 // Preloads the file of the page; the outlet reports an error.
 pageOf(place.value.page)?.load().catch(() => {});

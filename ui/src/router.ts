@@ -1,5 +1,5 @@
-// The URL is the state: /ui/<page>/<rest>?<parameters>. Every change of it is a step
-// that Back undoes, unless it replaces the present one.
+// The URL is the state: /ui/<page>/<rest>?<parameters>. Each change is a history entry
+// that Back undoes, unless it replaces the current one.
 
 import { computed, signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
@@ -12,7 +12,7 @@ export type PageName = (typeof pageNames)[number];
 
 export interface Place { page: PageName | ""; rest: string; search: string }
 
-/** Where the page is. rest is what follows the page's name, decoded: a server, for example. */
+/** The current location. rest is the decoded part after the name of the page, for example a server. */
 export const place = signal<Place>(parse(location));
 export const search = computed(() => place.value.search);
 
@@ -31,14 +31,14 @@ function decode(text: string): string {
   }
 }
 
-/** Returns the address of a page: href("activity", {status: "blocked"}). Parameters that are empty are left out. */
+/** Returns the address of a page: href("activity", {status: "blocked"}). Empty parameters are left out. */
 export function href(page: PageName, params: Record<string, string | undefined> = {}, rest = ""): string {
   const q = new URLSearchParams();
   for (const [k, v] of Object.entries(params)) if (v) q.set(k, v);
   return root + page + (rest ? "/" + encodeURIComponent(rest) : "") + query.stringify(q);
 }
 
-/** Goes to an address under /ui/. replace leaves no step for Back. */
+/** Navigates to an address under /ui/. With replace there is no new history entry. */
 export function go(to: string, options: { replace?: boolean } = {}): void {
   const url = new URL(to, location.href);
   const before = place.peek();
@@ -47,7 +47,7 @@ export function go(to: string, options: { replace?: boolean } = {}): void {
   if (before.page !== place.value.page || before.rest !== place.value.rest) arrive();
 }
 
-// A new page begins at its top, and a screen reader in its content.
+// A new page is scrolled to its top, and its content gets the focus for screen readers.
 function arrive(): void {
   requestAnimationFrame(() => {
     const main = document.getElementById("main");
@@ -58,7 +58,7 @@ function arrive(): void {
 
 /**
  * Returns the parameters of the URL that schema names, and a function that sets some
- * of them: [q, setQ]; setQ({lane: ["write"]}) is a step, setQ(…, {replace: true}) is none.
+ * of them: [q, setQ]. setQ({lane: ["write"]}) adds a history entry, setQ(…, {replace: true}) does not.
  */
 export function useQuery<S extends query.Schema>(schema: S): [query.Values<S>, (patch: Partial<query.Values<S>>, options?: { replace?: boolean }) => void] {
   const now = search.value;

@@ -12,7 +12,7 @@ import { bodyOf, covers, lanesFor, offered } from "../src/pages/approvals/lease"
 import { accepter, heading, heldWords, lead, severities, untouched, verdict } from "../src/pages/approvals/words";
 
 const call = (over: Partial<PendingCall> = {}): PendingCall => ({
-  id: "q1", state: "waiting", name: "s:t", server: "s", tool: "t", lane: "write", lane_reason: "the tool is said to be so", tool_variant: "call_tool_write", rule: "ask.write", arguments: {}, actor: "agent", source: "mcp",
+  id: "q1", state: "waiting", name: "s:t", server: "s", tool: "t", lane: "write", lane_reason: "the tool's hints declare it", tool_variant: "call_tool_write", rule: "ask.write", arguments: {}, actor: "agent", source: "mcp",
   asked_at: "2026-11-20T14:59:00Z", last_asked_at: "2026-11-20T14:59:00Z", until: "2026-11-20T15:14:00Z", activity_id: "01A", ...over,
 });
 
@@ -39,8 +39,8 @@ suite("calls that wait", () => {
     expect(lead(2, 2)).toBe("Calls are held until you approve.");
     expect(lead(1, 3)).toBe("1 call is held until you answer. Agents cannot use the other items until you approve.");
     const say = (over: Partial<PendingCall>) => { const s = heldWords(call(over)); return `${s.kind}: ${s.strong} ${s.text}`; };
-    expect(say({})).toBe("warm: Counts as write: the tool is said to be so.");
-    expect(say({ lane: "destructive", lane_reason: "its arguments say so: DROP in sql" })).toBe("hot: Counts as destructive: its arguments say so: DROP in sql.");
+    expect(say({})).toBe("warm: Lane: write. Reason: the tool's hints declare it.");
+    expect(say({ lane: "destructive", lane_reason: "its argument sql contains DROP" })).toBe("hot: Lane: destructive. Reason: its argument sql contains DROP.");
     const by = { answered_by: "admin", answered_via: "cli", answered_at: "2026-11-20T15:00:00Z" };
     expect(say({ state: "used", ...by })).toBe("calm: Approved by a user on the command line. The call was sent.");
     expect(say({ state: "denied", ...by, denial: "not now" })).toBe("calm: Denied by a user on the command line. Reason sent to the agent: not now");
@@ -163,7 +163,7 @@ suite("what is said of it", () => {
     const two = [finding("/description"), { ...finding("/description"), severity: "review" as const }];
     expect(verdict(diff({ verdict: "block", findings: two, loosened: ["destructiveHint"] }), "write", "write").text).toMatch(/^One of two findings is typical of attacks/);
     expect(verdict(diff({ verdict: "block", findings: [two[0]!] }), "write", "write").text).toMatch(/^The finding is typical/);
-    expect(verdict(diff({ loosened: ["destructiveHint"] }), "destructive", "write").text).toBe("If you approve it, the tool moves to the write lane, and clients that ask only for destructive calls would no longer ask.");
+    expect(verdict(diff({ loosened: ["destructiveHint"] }), "destructive", "write").text).toBe("If you approve it, the tool moves to the write lane, and clients that ask only before destructive calls no longer ask.");
     expect(verdict(diff({ loosened: ["openWorldHint"] }), "write", "write").strong).toMatch(/Hints relaxed/);
     expect(verdict(diff({ verdict: "review", findings: [two[1]!] }), "write", "write").strong).toBe("1 finding to review.");
     expect(verdict(diff({ verdict: "incomplete" }), "write", "write").kind).toBe("warm");

@@ -71,12 +71,12 @@ describe("needsOf", () => {
 
   test("calls that wait come first, with their time", () => {
     const call = (id: string, over: Partial<PendingCall> = {}): PendingCall => ({
-      id, state: "waiting", name: "n:x", server: "n", tool: "x", lane: "write", lane_reason: "the tool is said to be so", tool_variant: "call_tool_write", rule: "ask.write", arguments: {}, actor: "agent", client_name: "Cursor", source: "mcp",
+      id, state: "waiting", name: "n:x", server: "n", tool: "x", lane: "write", lane_reason: "the tool's hints declare it", tool_variant: "call_tool_write", rule: "ask.write", arguments: {}, actor: "agent", client_name: "Cursor", source: "mcp",
       asked_at: "2026-11-20T14:59:00Z", last_asked_at: "2026-11-20T14:59:00Z", until: "2026-11-20T15:14:00Z", activity_id: "01A", ...over,
     });
     const poisoned = waiting([tool("a:bad", { reason: "changed", verdict: "block" })]);
     const [first, second] = needsOf(poisoned, [server("s")], undefined, now, [call("q1")]);
-    expect([said(first!.title), said(first!.text), first!.act.href, first!.call?.id]).toEqual(["n:x needs approval", "Cursor called it. It counts as write: the tool is said to be so.", "/ui/approvals?kind=call&id=q1", "q1"]);
+    expect([said(first!.title), said(first!.text), first!.act.href, first!.call?.id]).toEqual(["n:x needs approval", "Cursor called it. Lane: write, because the tool's hints declare it.", "/ui/approvals?kind=call&id=q1", "q1"]);
     expect(said(second!.title)).toBe("a:bad changed");
     const many = needsOf(poisoned, [server("s")], undefined, now, ["q1", "q2", "q3", "q4"].map((id) => call(id, id === "q2" ? { tool: "y" } : {})));
     expect([said(many[0]!.title), said(many[0]!.text), many[0]!.call?.id, many.length]).toEqual(["4 calls need approval", "n:x, n:y, n:x and 1 more. They are held until you approve.", "q1", 2]);

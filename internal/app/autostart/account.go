@@ -48,5 +48,5 @@ func newStepError(step string, err error) error {
 		return err
 	}
 	return problem.New(problem.Conflict, step+": "+strings.Join(strings.Fields(err.Error()), " "),
-		"`mcpproxy service status` shows the state; `mcpproxy serve` runs in the foreground.").Because(err)
+		"To see the state, run `mcpproxy service status`. To run MCPProxy in the foreground, run `mcpproxy serve`.").Because(err)
 }

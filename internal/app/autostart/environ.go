@@ -18,7 +18,7 @@ func ExecutablePath() (string, error) {
 		return "", newStepError("The path of this program is unknown", err)
 	}
 	if strings.Contains(filepath.ToSlash(file), "/go-build") {
-		return "", problem.New(problem.Usage, "This program was built by go run, which deletes it at the end.", "Install it first, with a package or `go install ./cmd/mcpproxy`.")
+		return "", problem.New(problem.Usage, "This program was built by `go run`, which deletes it when it ends.", "Install it first, with a package or `go install ./cmd/mcpproxy`.")
 	}
 	if named, err := exec.LookPath(os.Args[0]); err == nil && sameFile(named, file) {
 		if named, err = filepath.Abs(named); err == nil {

@@ -61,5 +61,5 @@ func readOwnServiceFile(path string) (string, error) {
 		}
 	}
 	return "", problem.New(problem.Conflict, path+" was not written by `mcpproxy service install`.",
-		"Move it away if nothing needs it, and run the command again.")
+		"Move the file away if nothing needs it, and run the command again.")
 }

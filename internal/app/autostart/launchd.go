@@ -91,7 +91,7 @@ func (l *launchdManager) bootOutAndWait(ctx context.Context) error {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return newStepError("The agent does not end", ctx.Err())
+			return newStepError("The launchd agent does not stop", ctx.Err())
 		}
 	}
 }
@@ -110,8 +110,8 @@ func (l *launchdManager) State(ctx context.Context) (ServiceState, error) {
 	}
 	disabled, err := l.account.Run(ctx, "launchctl", "print-disabled", l.guiDomain())
 	if err != nil {
-		return ServiceState{}, problem.New(problem.Conflict, "launchd does not answer for this user: "+strings.Join(strings.Fields(err.Error()), " "),
-			"Log in on the screen as the user, without sudo or ssh.").Because(err)
+		return ServiceState{}, problem.New(problem.Conflict, "Cannot reach launchd for this user: "+strings.Join(strings.Fields(err.Error()), " "),
+			"Log in to the desktop as the user, without sudo or ssh.").Because(err)
 	}
 	off := strings.Contains(disabled, `"`+name+`" => disabled`) || strings.Contains(disabled, `"`+name+`" => true`)
 	state.Enabled = state.File != "" && !off

@@ -43,6 +43,6 @@ func New(a UserAccount) (Manager, error) {
 	case "windows":
 		return &schedulerManager{account: a}, nil
 	}
-	return nil, problem.New(problem.InvalidRequest, "On "+a.GOOS+" MCPProxy does not know the service manager.",
+	return nil, problem.New(problem.InvalidRequest, "On "+a.GOOS+" MCPProxy does not support the service manager of this system.",
 		"Start `mcpproxy serve` with the service manager of your system.")
 }

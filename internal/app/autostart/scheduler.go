@@ -72,7 +72,7 @@ const query = "$t = Get-ScheduledTask -TaskName " + task + " -TaskPath '\\' -Err
 func (s *schedulerManager) State(ctx context.Context) (ServiceState, error) {
 	said, err := s.account.Run(ctx, "powershell.exe", "-NoProfile", "-NonInteractive", "-Command", query)
 	if err != nil {
-		return ServiceState{}, newStepError("The task scheduler does not answer", err)
+		return ServiceState{}, newStepError("The task scheduler does not respond", err)
 	}
 	state := ServiceState{Manager: "task scheduler", Installed: true, Enabled: true, Restart: "schtasks /End /TN " + task + " & schtasks /Run /TN " + task}
 	switch number := strings.TrimSpace(said); number {

@@ -78,7 +78,7 @@ func (s *systemdManager) State(ctx context.Context) (ServiceState, error) {
 		"--property=LoadState,ActiveState,SubState,Result,MainPID,UnitFileState,FragmentPath,NRestarts")
 	if err != nil {
 		return ServiceState{}, problem.New(problem.Conflict, "Cannot reach systemd for this user: "+strings.Join(strings.Fields(err.Error()), " "),
-			"Log in as the user, without sudo or su. Where no systemd runs, as in a container, start `mcpproxy serve` yourself.").Because(err)
+			"Log in as the user, without sudo or su. If systemd does not run, as in a container, start `mcpproxy serve` yourself.").Because(err)
 	}
 	is := map[string]string{}
 	for line := range strings.Lines(said) {

@@ -9,30 +9,30 @@ import (
 
 // Lane describes how a client handles one of MCPProxy's tools.
 type Lane struct {
-	Tool    string  `json:"tool" doc:"One of MCPProxy's tools, or ENTRY:* for the tools of one of its entries"`
-	Lane    string  `json:"lane,omitempty" doc:"What calls through it do; none for tools that call nothing" enum:"read,write,destructive"`
-	Verdict Verdict `json:"verdict" doc:"What the client does now" enum:"runs,asks,denied,unknown"`
-	Wanted  Verdict `json:"wanted" doc:"What MCPProxy recommends" enum:"runs,asks"`
+	Tool    string  `json:"tool" doc:"A tool of MCPProxy, or ENTRY:* for all tools of one of its entries."`
+	Lane    string  `json:"lane,omitempty" doc:"The lane of calls through the tool. Absent for tools that call nothing." enum:"read,write,destructive"`
+	Verdict Verdict `json:"verdict" doc:"The current behavior of the client." enum:"runs,asks,denied,unknown"`
+	Wanted  Verdict `json:"wanted" doc:"The recommended behavior." enum:"runs,asks"`
 	Right   bool    `json:"right" doc:"Whether verdict and wanted are equal."`
-	Rule    Rule    `json:"rule" doc:"What decides"`
-	Why     string  `json:"why,omitempty" doc:"An explanation, if the rule alone does not explain the verdict"`
+	Rule    Rule    `json:"rule" doc:"The rule that decides."`
+	Why     string  `json:"why,omitempty" doc:"An explanation, if the rule alone does not explain the verdict."`
 }
 
 // Report describes how a client handles all of MCPProxy's tools.
 type Report struct {
 	Client    string   `json:"client"`
 	Name      string   `json:"name"`
-	Server    string   `json:"server" doc:"The name of MCPProxy in the client"`
-	Surface   string   `json:"surface" doc:"What the client sees, or would see if it were connected" enum:"search,lanes,all,server"`
-	Connected bool     `json:"connected" doc:"Whether one of the client's files has an entry for it"`
-	Right     bool     `json:"right" doc:"Whether every lane is as MCPProxy recommends"`
+	Server    string   `json:"server" doc:"The name of MCPProxy in the client."`
+	Surface   string   `json:"surface" doc:"The surface of the client, or the surface that it would get if it were connected." enum:"search,lanes,all,server"`
+	Connected bool     `json:"connected" doc:"Whether one of the client's files has an entry for MCPProxy."`
+	Right     bool     `json:"right" doc:"Whether every lane has the recommended behavior."`
 	Lanes     []Lane   `json:"lanes"`
-	Files     []string `json:"files" doc:"The files that were read"`
-	Broken    []string `json:"broken" doc:"The files that could not be read, and why"`
-	Ignored   []Rule   `json:"ignored" doc:"Rules that look as if they were about MCPProxy, and that the client skips"`
-	Basis     string   `json:"basis" doc:"The source of the answer: the vendor's documentation or code, or third parties" enum:"documented,source,unverified"`
-	Notes     []string `json:"notes" doc:"What files do not say"`
-	ByHand    string   `json:"by_hand,omitempty" doc:"What the user must do in the client"`
+	Files     []string `json:"files" doc:"The files that were read."`
+	Broken    []string `json:"broken" doc:"The files that could not be read, each with the reason."`
+	Ignored   []Rule   `json:"ignored" doc:"Rules that seem to be about MCPProxy, but that the client ignores."`
+	Basis     string   `json:"basis" doc:"The source of this information: the vendor's documentation or code, or third parties." enum:"documented,source,unverified"`
+	Notes     []string `json:"notes" doc:"Facts that no file contains."`
+	ByHand    string   `json:"by_hand,omitempty" doc:"The actions that the user must take in the client."`
 }
 
 // CheckClient returns how a client currently handles the tools. word is the client's id, name or alias. For an unknown
@@ -123,8 +123,8 @@ func (c clientPermissions) manualStepsText(t Target, tools []ProxyTool) string {
 		runs, flags = append(runs, name), append(flags, "--allow-tool '"+flag+"'")
 	}
 	manual := c.manual
-	if t.Surface != clients.SurfaceSearch && c.wholeManual != "" {
-		manual = c.wholeManual
+	if t.Surface != clients.SurfaceSearch && c.wholeEntryManualSteps != "" {
+		manual = c.wholeEntryManualSteps
 	}
 	if len(runs) == 0 && strings.Contains(manual, "{runs}") {
 		return "" // there is nothing that the user could allow separately

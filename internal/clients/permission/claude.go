@@ -118,7 +118,7 @@ func readClaudeMode(settings clientDocs) claudeModeSetting {
 func (m claudeModeSetting) adjustDecision(said toolDecision, t ProxyTool) toolDecision {
 	switch {
 	case m.name == "dontAsk" && said.verdict == Asks:
-		return toolDecision{Denied, m.rule, "the mode dontAsk denies what would ask"}
+		return toolDecision{Denied, m.rule, "the mode dontAsk denies calls that would ask"}
 	case m.name == "plan" && said.verdict == Runs && t.RecommendedVerdict() != Runs:
 		return toolDecision{Asks, m.rule, "the plan mode asks for tools that are not marked read-only, despite allow rules"}
 	}
@@ -131,9 +131,9 @@ func (m claudeModeSetting) decisionWithoutRule(t ProxyTool) toolDecision {
 	case "default", "acceptEdits", "manual", "plan":
 		return toolDecision{Asks, m.rule, ""}
 	case "bypassPermissions":
-		return toolDecision{Runs, m.rule, "the mode asks for nothing that no rule asks for"}
+		return toolDecision{Runs, m.rule, "the mode asks only if a rule asks"}
 	case "dontAsk":
-		return toolDecision{Denied, m.rule, "the mode dontAsk denies what no rule allows"}
+		return toolDecision{Denied, m.rule, "the mode dontAsk denies calls that no rule allows"}
 	case "auto":
 		return toolDecision{Unknown, m.rule, "in the mode auto a classifier decides"}
 	}

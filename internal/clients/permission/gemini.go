@@ -116,7 +116,7 @@ func geminiDisabledDecision(q toolQuery) toolDecision {
 // geminiFolderTrust returns the user's answer about the trust in a folder. The longest matching path decides.
 func geminiFolderTrust(all clientDocs, dir string) (which clientDoc, answer clients.ParsedValue) {
 	longest := -1
-	for _, d := range all.withKind(fileFolders) {
+	for _, d := range all.withKind(fileTrustedFolders) {
 		for path, at := range d.Value.Members() {
 			trusted := path
 			if at.Text() == "TRUST_PARENT" {

@@ -84,8 +84,8 @@ func toolsWithRecommendedVerdict(tools []ProxyTool, v Verdict) []string {
 // Rule is the rule that decides, with its position. Line counts from 1. For a client's default, Line is 0 and Path is
 // empty.
 type Rule struct {
-	Text string `json:"text" doc:"The rule as written, or the default of the client"`
-	Path string `json:"path,omitempty" doc:"The file of the rule"`
+	Text string `json:"text" doc:"The rule as written, or the default of the client."`
+	Path string `json:"path,omitempty" doc:"The file of the rule."`
 	Line int    `json:"line,omitempty"`
 }
 
@@ -111,10 +111,10 @@ func (d clientDoc) newRule(at clients.ParsedValue, text string) Rule {
 type fileKind string
 
 const (
-	fileRules    fileKind = "rules"    // permissions
-	fileServers  fileKind = "servers"  // servers, with settings per server
-	fileSwitches fileKind = "switches" // which servers are disabled
-	fileFolders  fileKind = "folders"  // which directories are trusted
+	fileRules          fileKind = "rules"    // permissions
+	fileServers        fileKind = "servers"  // servers, with settings per server
+	fileSwitches       fileKind = "switches" // which servers are disabled
+	fileTrustedFolders fileKind = "folders"  // which directories are trusted
 )
 
 // clientFile is a file that a client reads.

@@ -17,12 +17,12 @@ import (
 type Rules struct {
 	Client  string   `json:"client"`
 	Name    string   `json:"name"`
-	Server  string   `json:"server" doc:"The name of MCPProxy in the client"`
-	Surface string   `json:"surface" doc:"What the client sees, or would see if it were connected" enum:"search,lanes,all,server"`
+	Server  string   `json:"server" doc:"The name of MCPProxy in the client."`
+	Surface string   `json:"surface" doc:"The surface of the client, or the surface that it would get if it were connected." enum:"search,lanes,all,server"`
 	Path    string   `json:"path,omitempty" doc:"The file for the rules. Absent if the client stores no permissions in a file."`
-	Text    string   `json:"text,omitempty" doc:"The rules as a separate file, to merge into the existing one"`
-	Notes   []string `json:"notes" doc:"What files do not say"`
-	ByHand  string   `json:"by_hand,omitempty" doc:"What the user must do in the client"`
+	Text    string   `json:"text,omitempty" doc:"The rules as a separate file, to merge into the existing one."`
+	Notes   []string `json:"notes" doc:"Facts that no file contains."`
+	ByHand  string   `json:"by_hand,omitempty" doc:"The actions that the user must take in the client."`
 }
 
 // RecommendRules returns the rules for a client with its current connection, ready to paste.
@@ -61,10 +61,10 @@ func (c clientPermissions) rulesFor(e clients.Env, t Target, tools []ProxyTool) 
 type Preview struct {
 	Rules
 	Target     string   `json:"target,omitempty" doc:"The target of path, if path is a symbolic link."`
-	Changed    bool     `json:"changed" doc:"Whether there is anything to change"`
+	Changed    bool     `json:"changed" doc:"Whether the file would change."`
 	Difference string   `json:"difference,omitempty" doc:"The changed lines. Secrets are masked."`
 	Warnings   []string `json:"warnings" doc:"Side effects of the change."`
-	After      Report   `json:"after" doc:"What the client does then"`
+	After      Report   `json:"after" doc:"The behavior of the client after the change."`
 }
 
 // Plan is a prepared change of a client's file.
@@ -249,8 +249,8 @@ func (p Plan) Apply(j *clients.Journal) (Outcome, error) {
 // Outcome describes a change of a client's file, written or not.
 type Outcome struct {
 	Preview
-	Written bool   `json:"written" doc:"Whether the file was changed"`
-	Change  string `json:"change,omitempty" doc:"The change's id, with which it can be undone"`
+	Written bool   `json:"written" doc:"Whether the file was changed."`
+	Change  string `json:"change,omitempty" doc:"The id of the change, for an undo."`
 	Backup  string `json:"backup,omitempty" doc:"The path of the backup of the file."`
 }
 

@@ -25,9 +25,9 @@ type clientPermissions struct {
 	// atEntry reports that the rules are in the server's entry, which must exist.
 	atEntry bool
 	// notes are always shown. manual contains the user's steps if there is no file, or in addition to the file.
-	// wholeManual replaces it for whole entries. Both can contain {runs}, {asks}, {of}, {flags} and {servers}.
-	notes               []string
-	manual, wholeManual string
+	// wholeEntryManualSteps replaces it for whole entries. Both can contain {runs}, {asks}, {of}, {flags} and {servers}.
+	notes                         []string
+	manual, wholeEntryManualSteps string
 	// fileNotes returns notes that depend on the files and the working directory.
 	fileNotes func(all clientDocs, dir string) []string
 	// ignored returns rules without effect.
@@ -51,7 +51,7 @@ var clientsByID = map[string]clientPermissions{
 	"gemini": {basis: "documented", rules: geminiRuleFiles, decide: geminiDecision, edits: geminiEdits, wholeEdits: geminiWholeEdits,
 		target: geminiPolicyFile, fileNotes: geminiFolderTrustNotes,
 		otherFiles: func(e clients.Env) []clientFile {
-			return []clientFile{{fileSwitches, geminiSwitchesFile(e)}, {fileFolders, geminiTrustedFoldersFile(e)}}
+			return []clientFile{{fileSwitches, geminiSwitchesFile(e)}, {fileTrustedFolders, geminiTrustedFoldersFile(e)}}
 		},
 		notes: []string{"Policies of a project (.gemini/policies) are switched off at present and do not count. --yolo, --policy and --allowed-mcp-server-names can override this."}},
 	"windsurf": {basis: "unverified", decide: unknownUnlessDenied,
@@ -59,16 +59,16 @@ var clientsByID = map[string]clientPermissions{
 	"opencode": {basis: "documented", decide: opencodeDecision, edits: opencodeEdits, wholeEdits: opencodeWholeEdits,
 		notes: []string{"Without rules, opencode runs everything. The section permission of an agent overrides these rules."}},
 	"zed": {basis: "documented", decide: zedDecision, edits: zedEdits,
-		wholeManual: "Zed's settings name single tools. When it asks about {runs}, choose \"Always allow\". Do not do this for {asks}.",
-		notes:       []string{"This is for Zed 0.224 and later. The agent's profile limits its tools."}},
+		wholeEntryManualSteps: "Zed's settings name single tools. When it asks about {runs}, choose \"Always allow\". Do not do this for {asks}.",
+		notes:                 []string{"This is for Zed 0.224 and later. The agent's profile limits its tools."}},
 	"copilot": {basis: "unverified", rules: copilotRuleFiles, decide: copilotDecision,
 		manual: "Start it with rules, because its saved rules apply to one directory only:\n  copilot {flags}\nor answer \"always\" once in each project for {runs}; never for {asks}."},
 	"goose": {basis: "source", rules: gooseRuleFiles, decide: gooseDecision, edits: gooseEdits,
-		wholeManual: "Goose's lists name single tools. In Smart Approve it runs tools marked read-only: choose it with `goose configure` → Goose Settings → goose mode.",
-		notes:       []string{"The mode takes precedence: in auto, the default of Goose, everything runs despite the lists. `goose configure` → Goose Settings → goose mode → Smart Approve. The variable GOOSE_MODE overrides the file."}},
+		wholeEntryManualSteps: "Goose's lists name single tools. In Smart Approve it runs tools marked read-only: choose it with `goose configure` → Goose Settings → goose mode.",
+		notes:                 []string{"The mode takes precedence: in auto, the default of Goose, everything runs despite the lists. `goose configure` → Goose Settings → goose mode → Smart Approve. The variable GOOSE_MODE overrides the file."}},
 	"cline": {basis: "source", decide: clineDecision, edits: approvedListEdits("mcpServers"), atEntry: true,
-		manual:      "In Cline, Auto-approve → Use MCP servers must be on. This setting is not in a file. Without it, every call asks.",
-		wholeManual: "Cline's list names single tools. In Cline, open the list of MCP servers, and tick Auto-approve for {runs}; leave {asks} unticked."},
+		manual:                "In Cline, Auto-approve → Use MCP servers must be on. This setting is not in a file. Without it, every call asks.",
+		wholeEntryManualSteps: "Cline's list names single tools. In Cline, open the list of MCP servers, and tick Auto-approve for {runs}; leave {asks} unticked."},
 	"lmstudio": {basis: "unverified", decide: unknownUnlessDenied,
 		manual: "When LM Studio asks about {runs}, choose \"Always allow\". Do not do this for {asks}. Your choices are listed at App Settings → Tools & Integrations. No file is documented, and no use of hints was found."},
 	"kiro": {basis: "documented", decide: approvedListDecision, edits: approvedListEdits("mcpServers"), wholeEdits: kiroWholeEdits, atEntry: true,

@@ -193,7 +193,7 @@ func editAndVerify(text []byte, f Format, path []string, wanted any, change func
 	}
 	if err != nil || !reflect.DeepEqual(says, said) {
 		return text, problem.Newf(problem.InvalidConfig, "%s cannot be changed without changing other parts of the file.", strings.Join(path, ".")).
-			WithHint("Change it by hand; nothing was changed.")
+			WithHint("Edit the file manually. Nothing was changed.")
 	}
 	mark := len(text) - len(in)
 	return slices.Concat(text[:mark], out), nil

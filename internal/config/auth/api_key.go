@@ -39,14 +39,14 @@ func LoadOrCreateKey(dataDir, configured string) (string, error) {
 		return key, err
 	}
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
-		return "", fmt.Errorf("make the data directory: %w", err)
+		return "", fmt.Errorf("create the data directory: %w", err)
 	}
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
-		return "", fmt.Errorf("make an API key: %w", err)
+		return "", fmt.Errorf("create an API key: %w", err)
 	}
 	if err := writeKeyUnlessExists(path, keyPrefix+hex.EncodeToString(random)); err != nil {
-		return "", fmt.Errorf("keep the API key: %w", err)
+		return "", fmt.Errorf("store the API key: %w", err)
 	}
 	return readKey(path)
 }
@@ -67,7 +67,7 @@ func readKey(path string) (string, error) {
 		return "", fmt.Errorf("read the API key: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a file: move it away, a new key is made then", path)
+		return "", fmt.Errorf("%s is not a file: move it away, and MCPProxy creates a new key", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -76,7 +76,7 @@ func readKey(path string) (string, error) {
 	defer func() { _ = f.Close() }()
 	if info.Mode().Perm()&0o077 != 0 {
 		if err := f.Chmod(0o600); err != nil {
-			return "", fmt.Errorf("close the API key to others: %w", err)
+			return "", fmt.Errorf("restrict access to the API key: %w", err)
 		}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxKey+2))
@@ -85,7 +85,7 @@ func readKey(path string) (string, error) {
 	}
 	key := strings.TrimSpace(string(data))
 	if err := checkKey(key); err != nil {
-		return "", fmt.Errorf("the key in %s %w: remove the file, a new key is made then", path, err)
+		return "", fmt.Errorf("the key in %s %w: remove the file, and MCPProxy creates a new key", path, err)
 	}
 	return key, nil
 }

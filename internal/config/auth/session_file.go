@@ -126,7 +126,7 @@ func (s *WebUISignIns) saveSessions() {
 	if gone := os.Remove(s.file.path); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, gone)
 	}
-	s.file.logger.Warn("the sessions of the web UI cannot be kept over a restart", "error", err)
+	s.file.logger.Warn("the sessions of the web UI cannot be stored for a restart", "error", err)
 }
 
 func (k *sessionFile) writeSessions(sessions []*webUISession) error {

@@ -34,9 +34,9 @@ const (
 
 // Errors of tokens.
 var (
-	ErrTokenExists   = errors.New("there is a token of that name")
+	ErrTokenExists   = errors.New("a token with that name exists")
 	ErrNoToken       = errors.New("no token has that name")
-	ErrTooManyTokens = errors.New("there are as many tokens as there may be")
+	ErrTooManyTokens = errors.New("the maximum number of tokens exists")
 	// ErrTokensUnread means that a token cannot be checked, because the database has not been read yet.
 	ErrTokensUnread = errors.New("the tokens could not be read yet")
 )

@@ -54,7 +54,7 @@ func ForeignPageRefusal(r *http.Request) string {
 	case len(origins) == 1 && (origins[0] == "http://"+r.Host || origins[0] == "https://"+r.Host && !isPlainLoopbackHost(r.Host)):
 		return ""
 	}
-	return "the Origin header is not that of this very address"
+	return "the Origin header does not match this address"
 }
 
 // isPlainLoopbackHost reports whether a Host is a loopback address, so that no TLS proxy is in front.

@@ -203,13 +203,13 @@ type DecisionRow struct {
 
 // ChangeSet is a set of changes that are stored in one write.
 type ChangeSet struct {
-	Server  string // "" if it concerns only a proposal
-	Forget  bool   // delete everything about the server first
-	Tools   []DecisionRow
-	Launch  *ApprovedLaunch
-	Unpin   bool // revoke the approved launch
-	Propose *ServerProposal
-	Settle  string // remove the proposal with this name
+	Server         string // "" if it concerns only a proposal
+	Forget         bool   // delete everything about the server first
+	Tools          []DecisionRow
+	Launch         *ApprovedLaunch
+	RevokeLaunch   bool // revoke the approved launch
+	Propose        *ServerProposal
+	RemoveProposal string // remove the proposal with this name
 }
 
 // StoredDecisions is everything that is stored, without the definitions.

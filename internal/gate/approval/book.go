@@ -139,7 +139,7 @@ func (b *Book) readStore(ctx context.Context) (*bookState, error) {
 	if err := b.gate.EnsureLoaded(ctx); err != nil {
 		return nil, fmt.Errorf("read the signed decisions: %w", err)
 	}
-	s := &bookState{servers: map[string]*ServerView{}, proposals: saved.Proposals, lost: saved.Lost, gaps: saved.RestrictionsLost}
+	s := &bookState{servers: map[string]*ServerView{}, proposals: saved.Proposals, lost: saved.Lost, restrictionsLost: saved.RestrictionsLost}
 	for server, rows := range saved.Tools {
 		for i := range rows {
 			b.setAsideUnsigned(server, &rows[i])
@@ -176,7 +176,7 @@ func (b *Book) RewriteStore(ctx context.Context, definition func(tool.Definition
 	}
 	saved := StoredDecisions{
 		Tools: map[string][]DecisionRow{}, Reviewed: map[string]tool.Fingerprint{}, Proposals: s.proposals,
-		Held: b.holds.copyAll(), Lost: s.lost, RestrictionsLost: s.gaps,
+		Held: b.holds.copyAll(), Lost: s.lost, RestrictionsLost: s.restrictionsLost,
 	}
 	for server, v := range s.servers {
 		rows := v.toRows()
@@ -227,7 +227,7 @@ func (b *Book) ApprovalsLost() bool { return b.currentState().lost }
 
 // RestrictionsLost reports whether blocks and switched-off tools may be lost. In that case nothing is accepted
 // automatically.
-func (b *Book) RestrictionsLost() bool { return b.currentState().gaps }
+func (b *Book) RestrictionsLost() bool { return b.currentState().restrictionsLost }
 
 // ProposedServers returns the proposed servers, oldest first.
 func (b *Book) ProposedServers() []ServerProposal { return slices.Clone(b.currentState().proposals) }
@@ -352,4 +352,6 @@ func (b *Book) saveWithRetry(ctx context.Context, s *bookState, decide func(*boo
 	}
 }
 
-func (c *ChangeSet) isEmpty() bool { return c.Server == "" && c.Propose == nil && c.Settle == "" }
+func (c *ChangeSet) isEmpty() bool {
+	return c.Server == "" && c.Propose == nil && c.RemoveProposal == ""
+}

@@ -97,7 +97,9 @@ func newHeldRow(e DefinitionDecisions, c CandidateDefinition, m AuthorAndTime) D
 
 // unknownIsNew reports whether an unknown tool is new. After a loss of approvals it is new only if a user has approved the
 // server since, and if the list of its tools is complete.
-func (s *bookState) unknownIsNew(v *ServerView) bool { return !s.lost || v.launch != nil && !s.gaps }
+func (s *bookState) unknownIsNew(v *ServerView) bool {
+	return !s.lost || v.launch != nil && !s.restrictionsLost
+}
 
 // undoAcceptance makes the definitions wait whose acceptance could not be stored.
 func undoAcceptance(judged []Evaluation, all []CandidateDefinition, v *ServerView) {

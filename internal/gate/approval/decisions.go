@@ -97,9 +97,9 @@ func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id 
 		e := s.serverView(id.Server).DecisionsOn(listed.Kind, id.Tool)
 		switch {
 		case e.Pin == nil:
-			return ChangeSet{}, problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Review it again, then decide.")
+			return ChangeSet{}, problem.New(problem.Conflict, "It has no approved definition, so there is nothing to revoke.", "Review it again, then decide.")
 		case e.Pin.Fingerprint != f:
-			return ChangeSet{}, problem.New(problem.Conflict, "Another definition is approved than the one that you name.", "Review it again, then decide.").
+			return ChangeSet{}, problem.New(problem.Conflict, "The approved definition is not the given one.", "Review it again, then decide.").
 				With("fingerprint", e.Pin.Fingerprint.String())
 		}
 		if back := e.previousDecisions(); back.HasDecision() && !Evaluate(EvaluationRules{Trust: trust, UnknownIsNew: true}, back, listed).Accepted {
@@ -166,19 +166,19 @@ func (b *Book) changeDecisionsOn(ctx context.Context, kind tool.DefinitionKind, 
 // ApproveLaunch approves the launch of a server for a user, and removes a proposal with this name.
 func (b *Book) ApproveLaunch(ctx context.Context, server string, f tool.Fingerprint, by string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: server, Relaunched: true}, func(*bookState) (ChangeSet, error) {
-		return ChangeSet{Server: server, Launch: &ApprovedLaunch{server, f, AuthorAndTime{by, b.now()}}, Settle: server}, nil
+		return ChangeSet{Server: server, Launch: &ApprovedLaunch{server, f, AuthorAndTime{by, b.now()}}, RemoveProposal: server}, nil
 	})
 }
 
 // RevokeLaunch puts the launch of a server under review again.
 func (b *Book) RevokeLaunch(ctx context.Context, server string) error {
-	return b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(*bookState) (ChangeSet, error) { return ChangeSet{Server: server, Unpin: true}, nil })
+	return b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(*bookState) (ChangeSet, error) { return ChangeSet{Server: server, RevokeLaunch: true}, nil })
 }
 
 // ForgetServer deletes everything about a server, including a proposal.
 func (b *Book) ForgetServer(ctx context.Context, server string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(*bookState) (ChangeSet, error) {
-		return ChangeSet{Server: server, Forget: true, Settle: server}, nil
+		return ChangeSet{Server: server, Forget: true, RemoveProposal: server}, nil
 	})
 }
 
@@ -190,7 +190,7 @@ func TooManyProposalsProblem() error {
 
 // WithdrawProposal removes a proposal.
 func (b *Book) WithdrawProposal(ctx context.Context, name string) error {
-	return b.applyChange(ctx, func(*bookState) (ChangeSet, error) { return ChangeSet{Settle: name}, nil })
+	return b.applyChange(ctx, func(*bookState) (ChangeSet, error) { return ChangeSet{RemoveProposal: name}, nil })
 }
 
 // ProposeServer stores a server that an agent proposes. The name must be new, and fits must accept it among the
@@ -204,7 +204,7 @@ func (b *Book) ProposeServer(ctx context.Context, name string, server json.RawMe
 			return ChangeSet{}, TooManyProposalsProblem()
 		}
 		if _, there := b.FindProposal(name); there {
-			return ChangeSet{}, problem.Newf(problem.Conflict, "A server named '%s' is proposed already.", name).
+			return ChangeSet{}, problem.Newf(problem.Conflict, "A server named '%s' was already proposed.", name).
 				WithHint("Ask the user to approve it, or choose another name.")
 		}
 		return ChangeSet{Propose: &ServerProposal{name, server, AuthorAndTime{by, b.now()}}}, nil

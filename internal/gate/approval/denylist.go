@@ -66,11 +66,11 @@ func (k *Denylist) logDamage(r readResult, saved StoredDecisions) {
 	note := ""
 	switch {
 	case r.damage != "" && saved.Lost:
-		note = "The denylist file is damaged, and so was the database: " + r.damage + ". Some of them may be lost."
+		note = "The restrictions file is damaged, and so was the database: " + r.damage + ". Some of them may be lost."
 	case r.damage != "":
 		note = "The restrictions file was damaged and is rewritten from the database: " + r.damage + "."
 	case !r.exists && saved.Lost:
-		note = "The denylist file is missing, and so was the database: refused and disabled tools are no longer known."
+		note = "The restrictions file is missing, and so was the database: blocked and disabled tools are no longer known."
 	}
 	if note == "" {
 		return
@@ -96,7 +96,7 @@ func (k *Denylist) SaveApprovals(ctx context.Context, c ChangeSet) error {
 		return nil
 	}
 	if back := k.file.restoreEntries(before, sync); back != nil {
-		k.logger.Warn("a decision that was not stored cannot be taken out of its second home yet", "error", back)
+		k.logger.Warn("a decision that was not stored cannot be removed from the restrictions file yet", "error", back)
 	}
 	return err
 }
@@ -116,7 +116,7 @@ func mergeRestrictions(saved *StoredDecisions, r readResult) (added bool) {
 	if !saved.Lost && r.damage != "" && len(saved.Tools)+len(saved.Launches) == 0 {
 		saved.Lost, added = true, true // an empty database has lost the decisions in the file
 	}
-	saved.RestrictionsLost = saved.Lost && (r.gaps || !r.isIntact())
+	saved.RestrictionsLost = saved.Lost && (r.restrictionsLost || !r.isIntact())
 	rest := maps.Collect(r.entries.all())
 	for server, rows := range saved.Tools {
 		for i, row := range rows {

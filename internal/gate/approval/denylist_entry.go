@@ -184,14 +184,14 @@ func (e fileEntry) restrictStored(stored DefinitionDecisions, intact bool) Defin
 type fileLine struct {
 	decisionKey
 	fileEntry
-	Forget bool `json:"forget,omitempty"` // delete everything about the server
-	Gaps   bool `json:"gaps,omitempty"`   // an earlier file was partially lost
+	Forget           bool `json:"forget,omitempty"` // delete everything about the server
+	RestrictionsLost bool `json:"gaps,omitempty"`   // an earlier file was partially lost
 }
 
 // isValid reports whether a parsed line is meaningful.
 func (l fileLine) isValid() bool {
 	complete := l.Block == (fileBlock{}) || l.Block.Fingerprint != (sha256Digest{}) || l.Block.fileAuthorAndTime != (fileAuthorAndTime{}) // or a withdrawn approval
-	return complete && (l.Server != "" || l.Gaps)
+	return complete && (l.Server != "" || l.RestrictionsLost)
 }
 
 // applyLine applies a line to entries.

@@ -23,13 +23,13 @@ const looseLines = 1000
 
 // denylistFile is the denylist file and its content. It is not safe for concurrent use.
 type denylistFile struct {
-	path    string
-	handle  *os.File // nil until it is open
-	entries fileEntries
-	gaps    bool         // an earlier file was partially lost
-	seed    sha256Digest // start of the chain
-	head    chainLink    // last line
-	size    int64
+	path             string
+	handle           *os.File // nil until it is open
+	entries          fileEntries
+	restrictionsLost bool         // an earlier file was partially lost
+	seed             sha256Digest // start of the chain
+	head             chainLink    // last line
+	size             int64
 	// stale reports whether the file may differ from entries. If so, it is rewritten before the next write.
 	stale bool
 }
@@ -78,7 +78,7 @@ func (f *denylistFile) changedLines(c ChangeSet) (lines []fileLine, sync bool) {
 	}
 	launch := decisionKey{c.Server, kindLaunch, ""}
 	after := now(launch)
-	if c.Unpin {
+	if c.RevokeLaunch {
 		after = fileEntry{}
 	}
 	if c.Launch != nil {
@@ -139,7 +139,7 @@ func (f *denylistFile) appendLines(lines []fileLine, sync bool) error {
 		return err
 	}
 	if f.size+int64(len(text)) > maxFile {
-		return fmt.Errorf("the file of restrictions has %d bytes, which is the most: %s", f.size, f.path)
+		return fmt.Errorf("the restrictions file has %d bytes, which is the limit: %s", f.size, f.path)
 	}
 	if err := f.writeAndSync(text, head, sync); err != nil {
 		f.stale = true
@@ -238,16 +238,16 @@ func (f *denylistFile) allLines() []fileLine {
 	slices.SortFunc(lines, func(a, b fileLine) int {
 		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	if f.gaps {
-		lines = slices.Insert(lines, 0, fileLine{Gaps: true})
+	if f.restrictionsLost {
+		lines = slices.Insert(lines, 0, fileLine{RestrictionsLost: true})
 	}
 	return lines
 }
 
 // replaceEntries replaces the entries of the file.
 func (f *denylistFile) replaceEntries(entries fileEntries, gaps bool) error {
-	same := f.gaps == gaps && f.entries.isEqual(entries)
-	f.entries, f.gaps = entries, gaps
+	same := f.restrictionsLost == gaps && f.entries.isEqual(entries)
+	f.entries, f.restrictionsLost = entries, gaps
 	if same && !f.stale && !f.isMoved() {
 		return nil
 	}
@@ -257,7 +257,7 @@ func (f *denylistFile) replaceEntries(entries fileEntries, gaps bool) error {
 // continueAfterRead sets the entries after the file was read. It continues an undamaged file, and keeps a damaged one
 // as a backup.
 func (f *denylistFile) continueAfterRead(entries fileEntries, gaps bool, r readResult) error {
-	f.entries, f.gaps, f.stale = entries, gaps, true
+	f.entries, f.restrictionsLost, f.stale = entries, gaps, true
 	if r.damage != "" {
 		aside := fmt.Sprintf("%s.damaged-%s", f.path, time.Now().UTC().Format("20060102T150405.000"))
 		if err := os.Rename(f.path, aside); err != nil {
@@ -265,7 +265,7 @@ func (f *denylistFile) continueAfterRead(entries fileEntries, gaps bool, r readR
 		}
 		return f.rewrite()
 	}
-	if !r.exists || r.gaps != gaps || !r.entries.isEqual(entries) {
+	if !r.exists || r.restrictionsLost != gaps || !r.entries.isEqual(entries) {
 		return f.rewrite()
 	}
 	if err := f.close(); err != nil {

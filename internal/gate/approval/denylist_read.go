@@ -56,13 +56,13 @@ func parseFirstLine(text []byte) (seed sha256Digest, head chainLink, ok bool) {
 
 // readResult is the result of reading the file.
 type readResult struct {
-	entries fileEntries
-	gaps    bool
-	exists  bool   // the file exists
-	damage  string // description of the damage; "" if there is none
-	seed    sha256Digest
-	head    chainLink
-	size    int64 // size of the undamaged part
+	entries          fileEntries
+	restrictionsLost bool
+	exists           bool   // the file exists
+	damage           string // description of the damage; "" if there is none
+	seed             sha256Digest
+	head             chainLink
+	size             int64 // size of the undamaged part
 }
 
 // isIntact reports whether the file is complete.
@@ -109,11 +109,11 @@ func (r *readResult) parseLine(text []byte, prev bool) (known bool) {
 	var l fileLine
 	ok := json.Unmarshal(data, &l) == nil && l.isValid()
 	if good && ok {
-		r.gaps = r.gaps || l.Gaps
+		r.restrictionsLost = r.restrictionsLost || l.RestrictionsLost
 		r.entries.applyLine(l)
 		return true
 	}
-	r.markDamaged(fmt.Sprintf("line %d cannot be read or is not in its place", r.head.seq+1))
+	r.markDamaged(fmt.Sprintf("line %d cannot be read or is at the wrong position", r.head.seq+1))
 	if ok {
 		r.applyRestrictions(l)
 	}

@@ -21,7 +21,7 @@ type Difference struct {
 	// common.
 	Words    []Piece `json:"words,omitempty"`
 	Hint     bool    `json:"hint,omitempty" doc:"Whether the member is a hint that affects the policy."`
-	Loosened bool    `json:"loosened,omitempty" doc:"Whether the hint now claims more harmless effects."`
+	Loosened bool    `json:"loosened,omitempty" doc:"Whether the hint now claims less harmful effects."`
 }
 
 const maxDifferences = 500

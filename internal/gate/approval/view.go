@@ -76,8 +76,8 @@ func (v *ServerView) toRows() []DecisionRow {
 type bookState struct {
 	servers   map[string]*ServerView
 	proposals []ServerProposal
-	// lost reports whether approvals are missing, gaps whether restrictions may be missing, too.
-	lost, gaps bool
+	// lost reports whether approvals are missing, restrictionsLost whether restrictions may be missing, too.
+	lost, restrictionsLost bool
 }
 
 func (s *bookState) serverView(server string) *ServerView {
@@ -89,12 +89,12 @@ func (s *bookState) serverView(server string) *ServerView {
 
 // withChange returns the state after a change.
 func (s *bookState) withChange(c ChangeSet) *bookState {
-	next := &bookState{servers: maps.Clone(s.servers), proposals: s.proposals, lost: s.lost, gaps: s.gaps}
+	next := &bookState{servers: maps.Clone(s.servers), proposals: s.proposals, lost: s.lost, restrictionsLost: s.restrictionsLost}
 	if c.Server != "" {
 		next.servers[c.Server] = next.serverView(c.Server).withChange(c)
 	}
-	if c.Settle != "" || c.Propose != nil {
-		next.proposals = slices.DeleteFunc(slices.Clone(s.proposals), func(p ServerProposal) bool { return p.Name == c.Settle })
+	if c.RemoveProposal != "" || c.Propose != nil {
+		next.proposals = slices.DeleteFunc(slices.Clone(s.proposals), func(p ServerProposal) bool { return p.Name == c.RemoveProposal })
 	}
 	if c.Propose != nil {
 		next.proposals = append(next.proposals, *c.Propose)
@@ -107,7 +107,7 @@ func (v *ServerView) withChange(c ChangeSet) *ServerView {
 	if c.Forget {
 		next = ServerView{}
 	}
-	if c.Unpin {
+	if c.RevokeLaunch {
 		next.launch, next.reviewed, next.unsigned = nil, nil, nil
 	}
 	if c.Launch != nil {

@@ -144,7 +144,7 @@ func (q *Question) alreadyDecidedProblem(state QuestionState) *problem.Problem {
 	case q.State == Approved:
 		what = "was approved by " + q.By
 	case !q.Answered.IsZero():
-		what = "was answered by " + q.By + ", and is over"
+		what = "was answered by " + q.By + ", and has ended"
 	}
 	return problem.Newf(problem.Conflict, "The question %s %s.", q.ID, what).
 		WithHint("The first answer counts. A repeated call needs a new approval.").With("state", string(state))

@@ -169,7 +169,7 @@ func (h *Waiter) AwaitApproval(ctx context.Context, c HeldCall) (Approval, error
 		case err != nil || pass.ID != "":
 			return pass, err
 		case stopped:
-			return Approval{}, pendingProblem(&q, "MCPProxy is being stopped, so the call waits no longer.")
+			return Approval{}, pendingProblem(&q, "MCPProxy is stopping, so the call no longer waits.")
 		}
 		if c.AskClient != nil && shown != q.ID {
 			done()

@@ -31,9 +31,9 @@ type Decision struct {
 	Check   Check
 	Problem *problem.Problem
 	Intent  Intent
-	// Unsound reports whether the declaration is, or would be, refused. If so, Intent contains only its valid parts.
-	Unsound  bool
-	Warnings []string
+	// InvalidDeclaration reports whether the declaration is, or would be, refused. If so, Intent contains only its valid parts.
+	InvalidDeclaration bool
+	Warnings           []string
 }
 
 // Decide decides about a call. The checks have the order of the contract: name, intent, selection, arguments, scope,
@@ -41,12 +41,12 @@ type Decision struct {
 // because that needs the definition, and calls DecideByArguments. The path to Allow does not allocate.
 func Decide(r CallRequest, f Facts, rules Rules) Decision {
 	intent, bad := checkIntent(&r, rules)
-	d := Decision{Intent: intent, Unsound: bad != nil}
+	d := Decision{Intent: intent, InvalidDeclaration: bad != nil}
 	switch {
 	case r.CallTool.Operation() == NoOperation:
 		d.Check, d.Problem = CheckName, invalidCallToolProblem()
 	case r.NameErr != nil || r.ID.Server == "" || r.ID.Tool == "":
-		d.Check, d.Problem = CheckName, invalidNameProblem(r.Name, r.NameErr, f.Nearest)
+		d.Check, d.Problem = CheckName, invalidNameProblem(r.Name, r.NameErr, f.Suggestions)
 	case bad != nil:
 		d.Check, d.Problem = CheckIntent, bad
 	case r.SelectErr != nil:
@@ -59,13 +59,13 @@ func Decide(r CallRequest, f Facts, rules Rules) Decision {
 			d.Problem = outOfScopeByArgumentsProblem(&r, &f.Arguments)
 		}
 	case f.Existence == NoTool:
-		d.Check, d.Problem = CheckExists, toolNotFoundProblem(r, f.Nearest)
+		d.Check, d.Problem = CheckExists, toolNotFoundProblem(r, f.Suggestions)
 	case f.Existence == Unlisted && f.LoginNeeded:
 		d.Check, d.Problem = CheckExists, loginNeededProblem(r.ID)
 	case f.Existence == Unlisted:
 		d.Check, d.Problem = CheckExists, serverUnlistedProblem(r.ID, f.Unlisted)
 	case f.Existence != Exists:
-		d.Check, d.Problem = CheckExists, serverNotFoundProblem(r, f.Nearest)
+		d.Check, d.Problem = CheckExists, serverNotFoundProblem(r, f.Suggestions)
 	case f.Status != Callable:
 		d.Check, d.Problem = CheckCallable, toolLockedProblem(r, f.Status, f.Blocked)
 	default:
@@ -99,9 +99,9 @@ func checkHints(d *Decision, r CallRequest, f *Facts, rules Rules) {
 	switch {
 	case f.Arguments.overridesHintsFor(r.CallTool, rules.JudgeArguments):
 		d.Verdict = Allow
-	case m.of != agrees && rules.StrictServerValidation:
+	case m.of != noContradiction && rules.StrictServerValidation:
 		d.Check, d.Problem = CheckHints, m.problem(r, f)
-	case m.of != agrees:
+	case m.of != noContradiction:
 		d.allowWithWarning(m.warningText(r, f))
 	case r.CallTool == CallToolWrite && CallToolForHints(h) == CallToolRead:
 		d.allowWithWarning(overlyCautiousText(r, f, inferred))
@@ -117,11 +117,11 @@ func checkHints(d *Decision, r CallRequest, f *Facts, rules Rules) {
 func contradictedHint(v CallToolVariant, h tool.Hints) contradictableHint {
 	switch {
 	case h.Destructive == tool.True && v != CallToolDestructive:
-		return saysDestructive
+		return declaredDestructive
 	case h.ReadOnly == tool.False && v == CallToolRead && h.Destructive != tool.True:
-		return saysNotReadOnly
+		return declaredNotReadOnly
 	}
-	return agrees
+	return noContradiction
 }
 
 func (d *Decision) allowWithWarning(text string) {

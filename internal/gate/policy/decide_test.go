@@ -102,13 +102,13 @@ func TestProblems(t *testing.T) {
 		}},
 		{"scope", func(_ *policy.CallRequest, f *policy.Facts, _ *policy.Rules) { f.InScope = false }},
 		{"server", func(_ *policy.CallRequest, f *policy.Facts, _ *policy.Rules) {
-			f.Existence, f.Nearest = policy.NoServer, []string{"gitlab"}
+			f.Existence, f.Suggestions = policy.NoServer, []string{"gitlab"}
 		}},
 		{"tool", func(_ *policy.CallRequest, f *policy.Facts, _ *policy.Rules) {
-			f.Existence, f.Nearest = policy.NoTool, nearest
+			f.Existence, f.Suggestions = policy.NoTool, nearest
 		}},
 		{"tool, of a caller with the list", func(r *policy.CallRequest, f *policy.Facts, _ *policy.Rules) {
-			r.OwnNames, f.Existence, f.Nearest = true, policy.NoTool, nearest
+			r.OwnNames, f.Existence, f.Suggestions = true, policy.NoTool, nearest
 		}},
 		{"server, of a caller with the list", func(r *policy.CallRequest, f *policy.Facts, _ *policy.Rules) {
 			r.OwnNames, f.Existence = true, policy.NoServer
@@ -144,28 +144,28 @@ func TestProblems(t *testing.T) {
 			f.Hints.ReadOnly, rules.StrictServerValidation = tool.False, false
 		}},
 		{"inferred write, enforced", func(_ *policy.CallRequest, f *policy.Facts, rules *policy.Rules) {
-			f.Inferred, f.InferredWhy, rules.InferHints = policy.Write, `its name says "create"`, policy.InferEnforce
+			f.Inferred, f.InferenceReason, rules.InferHints = policy.Write, `its name says "create"`, policy.InferEnforce
 		}},
 		{"inferred write for want of a sign, enforced", func(_ *policy.CallRequest, f *policy.Facts, rules *policy.Rules) {
-			f.Inferred, f.InferredUnsure, f.InferredWhy, rules.InferHints = policy.Write, true, `nothing says that it only reads`, policy.InferEnforce
+			f.Inferred, f.InferredUnsure, f.InferenceReason, rules.InferHints = policy.Write, true, `nothing says that it only reads`, policy.InferEnforce
 		}},
 		{"hints, not strict", func(_ *policy.CallRequest, f *policy.Facts, rules *policy.Rules) {
 			f.Hints.Destructive, rules.StrictServerValidation = tool.True, false
 		}},
 		{"inferred, enforced", func(_ *policy.CallRequest, f *policy.Facts, rules *policy.Rules) {
-			f.Inferred, f.InferredWhy, rules.InferHints = policy.Destructive, `its name says "delete"`, policy.InferEnforce
+			f.Inferred, f.InferenceReason, rules.InferHints = policy.Destructive, `its name says "delete"`, policy.InferEnforce
 		}},
 		{"inferred, enforced, not strict", func(_ *policy.CallRequest, f *policy.Facts, rules *policy.Rules) {
-			f.Inferred, f.InferredWhy, rules.InferHints, rules.StrictServerValidation = policy.Destructive, `its name says "delete"`, policy.InferEnforce, false
+			f.Inferred, f.InferenceReason, rules.InferHints, rules.StrictServerValidation = policy.Destructive, `its name says "delete"`, policy.InferEnforce, false
 		}},
 		{"inferred, enforced, overly cautious", func(r *policy.CallRequest, f *policy.Facts, rules *policy.Rules) {
-			r.CallTool, f.Inferred, f.InferredWhy, rules.InferHints = policy.CallToolWrite, policy.Read, `its name says "get", and nothing speaks against it`, policy.InferEnforce
+			r.CallTool, f.Inferred, f.InferenceReason, rules.InferHints = policy.CallToolWrite, policy.Read, `its name says "get", and nothing speaks against it`, policy.InferEnforce
 		}},
 		{"inferred, advised", func(_ *policy.CallRequest, f *policy.Facts, rules *policy.Rules) {
-			f.Inferred, f.InferredWhy, rules.InferHints = policy.Destructive, `its name says "delete"`, policy.InferAdvise
+			f.Inferred, f.InferenceReason, rules.InferHints = policy.Destructive, `its name says "delete"`, policy.InferAdvise
 		}},
 		{"inferred write, advised", func(_ *policy.CallRequest, f *policy.Facts, rules *policy.Rules) {
-			f.Inferred, f.InferredWhy, rules.InferHints = policy.Write, `its name says "create"`, policy.InferAdvise
+			f.Inferred, f.InferenceReason, rules.InferHints = policy.Write, `its name says "create"`, policy.InferAdvise
 		}},
 		{"overly cautious", func(r *policy.CallRequest, f *policy.Facts, _ *policy.Rules) {
 			r.CallTool, f.Hints.ReadOnly = policy.CallToolWrite, tool.True
@@ -429,7 +429,7 @@ func FuzzDecide(f *testing.F) {
 		if flag(5) {
 			r.ArgsErr = problem.New(problem.InvalidArgs, "bad", "")
 		}
-		facts := policy.Facts{InScope: flag(6), Lanes: auth.AllLanes, Existence: policy.ToolExistence(flags >> 7 & 3), Nearest: slices.Repeat([]string{name}, int(flags>>9&7)),
+		facts := policy.Facts{InScope: flag(6), Lanes: auth.AllLanes, Existence: policy.ToolExistence(flags >> 7 & 3), Suggestions: slices.Repeat([]string{name}, int(flags>>9&7)),
 			Status: policy.ToolStatus(status), Hints: hints(tool.TriBool(hint%3), tool.TriBool(hint/3%3))}
 		holds(t, r, facts, policy.Rules{StrictServerValidation: flag(12), RequireIntent: flag(13)})
 	})

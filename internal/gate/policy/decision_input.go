@@ -50,8 +50,8 @@ type Facts struct {
 	// NoOperation if unknown.
 	Lane      Operation
 	Existence ToolExistence
-	// Nearest are suggestions for an unknown server or tool.
-	Nearest []string
+	// Suggestions are similar names for an unknown server or tool.
+	Suggestions []string
 	// Unlisted is the reason why a server has not listed its tools yet.
 	Unlisted string
 	// LoginNeeded reports whether the reason is a missing login.
@@ -61,10 +61,10 @@ type Facts struct {
 	Blocked bool
 	// Hints are the effective hints, ServerHints the hints that the server declares.
 	Hints, ServerHints tool.Hints
-	// Inferred is the inferred operation of a tool without hints, and InferredWhy the reason; NoOperation
+	// Inferred is the inferred operation of a tool without hints, and InferenceReason the reason; NoOperation
 	// if the tool has hints or nothing was inferred.
-	Inferred    Operation
-	InferredWhy string
+	Inferred        Operation
+	InferenceReason string
 	// InferredUnsure reports whether Inferred is only the cautious default. It applies in mode enforce and causes no
 	// warning.
 	InferredUnsure bool

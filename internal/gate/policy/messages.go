@@ -47,7 +47,7 @@ func overlyCautiousText(r CallRequest, f *Facts, inferred Operation) string {
 
 // callLaneBelowInferredText is the warning for a call in a less dangerous lane than the inferred one.
 func callLaneBelowInferredText(r CallRequest, f *Facts) string {
-	return "Tool " + quoteClipped(r.ID.String()) + " carries no hints and seems to " + operationVerbText(f.Inferred) + " (" + clipToLine(f.InferredWhy) + "): " +
+	return "Tool " + quoteClipped(r.ID.String()) + " carries no hints and seems to " + operationVerbText(f.Inferred) + " (" + clipToLine(f.InferenceReason) + "): " +
 		r.callToolText(CallToolForOperation(f.Inferred)) + " fits better than " + r.callToolText(r.CallTool)
 }
 
@@ -68,7 +68,7 @@ func hintSourceText(what string, inferred Operation, f *Facts) string {
 	if inferred == NoOperation {
 		return " is " + what + " by server"
 	}
-	return " carries no hints and seems to " + operationVerbText(inferred) + " (" + clipToLine(f.InferredWhy) + ")"
+	return " carries no hints and seems to " + operationVerbText(inferred) + " (" + clipToLine(f.InferenceReason) + ")"
 }
 
 // callToolText returns the name of a call tool for a message to the caller. For the endpoint of a lane it returns the
@@ -139,9 +139,9 @@ func outOfScopeByArgumentsProblem(r *CallRequest, a *ArgumentEffect) *problem.Pr
 type contradictableHint uint8
 
 const (
-	agrees contradictableHint = iota
-	saysDestructive
-	saysNotReadOnly
+	noContradiction contradictableHint = iota
+	declaredDestructive
+	declaredNotReadOnly
 )
 
 // hintMismatch is a contradicted hint. inferred is the inferred operation if that is the reason.
@@ -155,8 +155,8 @@ var hints = [...]struct {
 	marked, isNot string // the hint of the tool, and the opposite of this hint
 	use           CallToolVariant
 }{
-	saysDestructive: {"marked destructive", "does not delete", CallToolDestructive},
-	saysNotReadOnly: {"marked as not read-only", "only reads", CallToolWrite},
+	declaredDestructive: {"marked destructive", "does not delete", CallToolDestructive},
+	declaredNotReadOnly: {"marked as not read-only", "only reads", CallToolWrite},
 }
 
 func (m hintMismatch) text(r CallRequest, f *Facts) string {
@@ -181,7 +181,7 @@ func (m hintMismatch) problem(r CallRequest, f *Facts) *problem.Problem {
 // hintSource returns the origin of the hint: server, override or inference.
 func (m hintMismatch) hintSource(f *Facts) string {
 	byServer := f.ServerHints.ReadOnly == tool.False
-	if m.of == saysDestructive {
+	if m.of == declaredDestructive {
 		byServer = f.ServerHints.Destructive == tool.True
 	}
 	switch {
@@ -353,8 +353,8 @@ func toolLockedProblem(r CallRequest, s ToolStatus, blocked bool) *problem.Probl
 		remedy = blockedRemedy
 	}
 	p := problem.New(problem.ToolLocked,
-		"Tool "+quoteClipped(r.ID.String())+" cannot be called, its status is "+s.String()+". "+remedy+more,
-		"Trying again does not help before that has happened: use another tool, or tell the user what is needed.").
+		"Tool "+quoteClipped(r.ID.String())+" cannot be called: its status is "+s.String()+". "+remedy+more,
+		"Do not repeat the call before that: use another tool, or tell the user what is needed.").
 		With("status", s.String())
 	if blocked {
 		p = p.With("blocked", true)

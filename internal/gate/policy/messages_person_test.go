@@ -15,8 +15,8 @@ func TestMessagesForUsers(t *testing.T) {
 	t.Parallel()
 	ask := policy.CallRequest{CallTool: policy.CallToolRead, ID: tool.ID{Server: "x", Tool: "retrieve_tools"}}
 	for want, facts := range map[string]policy.Facts{
-		"Tool 'x:retrieve_tools' not found. Did you mean 'x:a'?": {InScope: true, Lanes: auth.AllLanes, Existence: policy.NoTool, Nearest: []string{"x:a"}},
-		"Tool 'x:retrieve_tools' cannot be called, its status is disabled_by_user. " + policy.DisabledByUser.Remedy(): {
+		"Tool 'x:retrieve_tools' not found. Did you mean 'x:a'?": {InScope: true, Lanes: auth.AllLanes, Existence: policy.NoTool, Suggestions: []string{"x:a"}},
+		"Tool 'x:retrieve_tools' cannot be called: its status is disabled_by_user. " + policy.DisabledByUser.Remedy(): {
 			InScope: true, Lanes: auth.AllLanes, Existence: policy.Exists, Status: policy.DisabledByUser},
 	} {
 		p := policy.Decide(ask, facts, policy.Rules{}).Problem

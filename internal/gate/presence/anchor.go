@@ -84,23 +84,23 @@ func (a *Anchor) verifyEvidence(e *Evidence) error {
 		return err
 	}
 	if e.Anchor != a.Fingerprint() {
-		return errors.New("it is of another anchor")
+		return errors.New("it belongs to another anchor")
 	}
 	return a.newVerifier().Verify(e.Digest(), e.Signature)
 }
 
 // SealedKey is a private key that is encrypted with a passphrase.
 type SealedKey struct {
-	Salt   []byte `json:"salt"`
-	Time   uint32 `json:"time"` // parameter of argon2id
-	Memory uint32 `json:"memory_kib"`
-	Lanes  uint8  `json:"lanes"`
-	Nonce  []byte `json:"nonce"` // nonce of AES-256-GCM
-	Box    []byte `json:"box"`
+	Salt           []byte `json:"salt"`
+	Time           uint32 `json:"time"` // parameter of argon2id
+	ArgonMemoryKiB uint32 `json:"memory_kib"`
+	Lanes          uint8  `json:"lanes"`
+	Nonce          []byte `json:"nonce"` // nonce of AES-256-GCM
+	Ciphertext     []byte `json:"box"`
 }
 
 // cost contains the argon2id parameters of the second recommendation of RFC 9106.
-var cost = SealedKey{Time: 3, Memory: 64 << 10, Lanes: 4}
+var cost = SealedKey{Time: 3, ArgonMemoryKiB: 64 << 10, Lanes: 4}
 
 // The limits of argon2id parameters in stored keys.
 const (
@@ -135,16 +135,16 @@ func newPassphraseAnchor(passphrase []byte, after Digest, now time.Time, c Seale
 	if err != nil {
 		return Anchor{}, nil, err
 	}
-	c.Box = box.Seal(nil, c.Nonce, private.Seed(), public)
+	c.Ciphertext = box.Seal(nil, c.Nonce, private.Seed(), public)
 	return Anchor{Kind: Passphrase, Since: now.UTC().Truncate(time.Microsecond), Before: after, Key: public, Sealed: &c}, private, nil
 }
 
 // newCipher returns the cipher of a passphrase.
 func (s *SealedKey) newCipher(passphrase []byte) (cipher.AEAD, error) {
-	if s.Time < 1 || s.Time > maxTime || s.Memory > maxMemory || s.Lanes < 1 || s.Lanes > maxLanes || len(s.Salt) != 16 || len(s.Nonce) != 12 || len(s.Box) > 1024 {
+	if s.Time < 1 || s.Time > maxTime || s.ArgonMemoryKiB > maxMemory || s.Lanes < 1 || s.Lanes > maxLanes || len(s.Salt) != 16 || len(s.Nonce) != 12 || len(s.Ciphertext) > 1024 {
 		return nil, errors.New("the sealed key is invalid")
 	}
-	block, err := aes.NewCipher(argon2.IDKey(passphrase, s.Salt, s.Time, s.Memory, s.Lanes, 32))
+	block, err := aes.NewCipher(argon2.IDKey(passphrase, s.Salt, s.Time, s.ArgonMemoryKiB, s.Lanes, 32))
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (a *Anchor) OpenSealedKey(passphrase []byte) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	seed, err := box.Open(nil, a.Sealed.Nonce, a.Sealed.Box, a.Key)
+	seed, err := box.Open(nil, a.Sealed.Nonce, a.Sealed.Ciphertext, a.Key)
 	if err != nil || len(seed) != ed25519.SeedSize {
 		return nil, ErrPassphrase
 	}
@@ -211,7 +211,7 @@ func ParseAnchor(text []byte) (Anchor, error) {
 			return a, errors.New("the anchor of a passphrase has no key")
 		}
 	default:
-		return a, errors.New("an anchor is of no kind that is known")
+		return a, errors.New("an anchor has an unknown kind")
 	}
 	a.Since = a.Since.UTC().Truncate(time.Microsecond)
 	return a, nil

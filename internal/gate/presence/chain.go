@@ -82,13 +82,13 @@ func (c anchorChain) verify(evidence map[string]*Evidence) error {
 		signer := c.signerOf(i)
 		if signer == nil {
 			if a.Kind == None && i > 0 && c[i-1].Kind != None {
-				return errors.New("an anchor was taken away unsigned")
+				return errors.New("an anchor was removed without a signature")
 			}
 			continue
 		}
 		e := evidence[a.Nonce]
 		if e == nil || !slices.Contains(e.Claims, a.toClaim()) || signer.verifyEvidence(e) != nil {
-			return errors.New("an anchor is not signed by the one before it")
+			return errors.New("an anchor is not signed by the previous one")
 		}
 	}
 	return nil

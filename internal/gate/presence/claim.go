@@ -31,10 +31,10 @@ func NewClaim(words string, values ...string) Claim {
 // validate rejects claims that NewClaim cannot have made, or that are too long.
 func (c Claim) validate() error {
 	if c == "" || len(c) > maxClaim || !utf8.ValidString(string(c)) {
-		return errors.New("a claim is empty, too long or no text")
+		return errors.New("a claim is empty, too long or not a text")
 	}
 	if strings.ContainsFunc(string(c), func(r rune) bool { return !strconv.IsPrint(r) }) {
-		return errors.New("a claim has a character that does not print")
+		return errors.New("a claim has a character that is not printable")
 	}
 	return nil
 }

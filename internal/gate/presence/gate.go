@@ -54,11 +54,11 @@ type FingerprintStore interface {
 type GateOptions struct {
 	Store  Store
 	Places []FingerprintStore
-	// Demanded returns the configured kind; nil means None.
-	Demanded func() ProofKind
-	// ClaimsInForce returns the claims that a root anchor signs: the claims of all current grants or, for the first
+	// RequiredKind returns the configured kind; nil means None.
+	RequiredKind func() ProofKind
+	// CurrentClaims returns the claims that a root anchor signs: the claims of all current grants or, for the first
 	// anchor, of all decisions.
-	ClaimsInForce func(ctx context.Context, first bool) ([]Claim, error)
+	CurrentClaims func(ctx context.Context, first bool) ([]Claim, error)
 	// Changed is called when the set of valid claims has changed.
 	Changed func(ctx context.Context)
 	Now     func() time.Time
@@ -71,7 +71,7 @@ type Gate struct {
 	opt     GateOptions
 	started time.Time
 
-	deciding sync.Mutex // held while a statement is accepted or the anchor changes
+	decisionMu sync.Mutex // held while a statement is accepted or the anchor changes
 
 	mu    sync.RWMutex    // guards the following fields
 	known *loadedPresence // nil: not loaded, no claim is valid
@@ -95,26 +95,26 @@ type loadedPresence struct {
 	signed map[claimHash]time.Time // time of the last signature
 	all    []Evidence              // verified
 	bad    []string                // statements that do not verify
-	// counted contains the highest signature counter of each anchor's passkey.
-	counted map[Digest]uint32
-	// judged caches the verdict for the demanded kind. It is not used during a reset, because the verdict then
+	// passkeyCounters contains the highest signature counter of each anchor's passkey.
+	passkeyCounters map[Digest]uint32
+	// cachedVerdict is the verdict for the required kind. It is not used during a reset, because the verdict then
 	// changes with time.
-	judged   verdict
-	demanded ProofKind
+	cachedVerdict verdict
+	requiredKind  ProofKind
 }
 
 // NewGate returns a Gate for which no claim is valid before Load.
 func NewGate(o GateOptions) *Gate {
-	if o.Demanded == nil {
-		o.Demanded = func() ProofKind { return None }
+	if o.RequiredKind == nil {
+		o.RequiredKind = func() ProofKind { return None }
 	}
 	return &Gate{opt: o, started: o.Now().Truncate(time.Microsecond), used: map[string]bool{}, spent: map[claimHash]int{}}
 }
 
 // Load reads the stored state and compares it with the fingerprint stores.
 func (g *Gate) Load(ctx context.Context) error {
-	g.deciding.Lock()
-	defer g.deciding.Unlock()
+	g.decisionMu.Lock()
+	defer g.decisionMu.Unlock()
 	return g.loadState(ctx)
 }
 
@@ -123,8 +123,8 @@ func (g *Gate) EnsureLoaded(ctx context.Context) error {
 	if g == nil {
 		return nil
 	}
-	g.deciding.Lock()
-	defer g.deciding.Unlock()
+	g.decisionMu.Lock()
+	defer g.decisionMu.Unlock()
 	if s, _ := g.currentVerdict(); s != nil {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (g *Gate) loadState(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &loadedPresence{chain: saved.Anchors, signed: map[claimHash]time.Time{}, counted: map[Digest]uint32{}, bad: saved.Bad, places: map[string]fingerprintPlace{}}
+	s := &loadedPresence{chain: saved.Anchors, signed: map[claimHash]time.Time{}, passkeyCounters: map[Digest]uint32{}, bad: saved.Bad, places: map[string]fingerprintPlace{}}
 	byNonce := make(map[string]*Evidence, len(saved.Statements))
 	for i := range saved.Statements {
 		byNonce[saved.Statements[i].Nonce] = &saved.Statements[i]
@@ -151,7 +151,7 @@ func (g *Gate) loadState(ctx context.Context) error {
 			continue
 		}
 		s.all = append(s.all, *e)
-		s.counted[e.Anchor] = max(s.counted[e.Anchor], signatureCounter(e.Signature))
+		s.passkeyCounters[e.Anchor] = max(s.passkeyCounters[e.Anchor], signatureCounter(e.Signature))
 		if current.findByFingerprint(e.Anchor) != nil {
 			s.recordSignedClaims(e)
 		}
@@ -159,8 +159,8 @@ func (g *Gate) loadState(ctx context.Context) error {
 	for _, p := range g.opt.Places {
 		s.places[p.Name()] = g.syncPlaceMark(ctx, s, p)
 	}
-	s.demanded = g.opt.Demanded()
-	s.judged = evaluateVerdict(s.chain, s.broken, s.places, s.demanded, g.opt.Now())
+	s.requiredKind = g.opt.RequiredKind()
+	s.cachedVerdict = evaluateVerdict(s.chain, s.broken, s.places, s.requiredKind, g.opt.Now())
 	g.mu.Lock()
 	g.known = s
 	g.mu.Unlock()
@@ -219,11 +219,11 @@ func (g *Gate) currentVerdict() (*loadedPresence, verdict) {
 	s := g.known
 	g.mu.RUnlock()
 	if s == nil {
-		return nil, verdict{on: true, void: "The presence key could not be read yet.", remedy: "Try again in a moment; see `mcpproxy status`."}
+		return nil, verdict{on: true, invalidReason: "The presence key could not be read yet.", remedy: "Try again in a moment; see `mcpproxy status`."}
 	}
-	demanded := g.opt.Demanded()
-	if s.demanded == demanded && s.chain.lastAnchor().Kind != reset {
-		return s, s.judged
+	demanded := g.opt.RequiredKind()
+	if s.requiredKind == demanded && s.chain.lastAnchor().Kind != reset {
+		return s, s.cachedVerdict
 	}
 	return s, evaluateVerdict(s.chain, s.broken, s.places, demanded, g.opt.Now())
 }
@@ -234,7 +234,7 @@ func (g *Gate) IsConfirmed(c Claim) bool {
 		return true
 	}
 	s, v := g.currentVerdict()
-	if !v.on || v.void != "" {
+	if !v.on || v.invalidReason != "" {
 		return !v.on
 	}
 	g.mu.RLock()
@@ -250,7 +250,7 @@ func (g *Gate) VoidReason() (why, remedy string) {
 		return "", ""
 	}
 	_, v := g.currentVerdict()
-	return v.void, v.remedy
+	return v.invalidReason, v.remedy
 }
 
 // IsOn reports whether grants of access need a signed statement.
@@ -294,7 +294,7 @@ func (g *Gate) spendUses(c Claim, uses, takes int) bool {
 	if !v.on {
 		return true
 	}
-	if v.void != "" {
+	if v.invalidReason != "" {
 		return false
 	}
 	g.mu.Lock()
@@ -338,8 +338,8 @@ func (g *Gate) RequireSigned(ctx context.Context, claims ...Claim) error {
 	switch {
 	case !v.on:
 		return nil
-	case v.void != "":
-		return problem.New(problem.PresenceRequired, v.void+" Changes that grant more access are not possible.", v.remedy)
+	case v.invalidReason != "":
+		return problem.New(problem.PresenceRequired, v.invalidReason+" Changes that grant more access are not possible.", v.remedy)
 	case p == nil:
 		return problem.New(problem.PresenceRequired, "This requires a signature, which is not possible from here.", "Use the mcpproxy command for it, in a terminal.")
 	}
@@ -352,8 +352,8 @@ func (g *Gate) acceptProof(ctx context.Context, p *Proof, a *Anchor, claims []Cl
 	if err != nil {
 		return err
 	}
-	g.deciding.Lock()
-	defer g.deciding.Unlock()
+	g.decisionMu.Lock()
+	defer g.decisionMu.Unlock()
 	return g.storeEvidence(ctx, p, e)
 }
 
@@ -362,7 +362,7 @@ func (g *Gate) storeEvidence(ctx context.Context, p *Proof, e *Evidence) error {
 	if g.used[e.Nonce] {
 		return invalidProofProblem(ErrUsed.Error())
 	}
-	count, before := signatureCounter(e.Signature), g.known.counted[e.Anchor]
+	count, before := signatureCounter(e.Signature), g.known.passkeyCounters[e.Anchor]
 	if count <= before && before|count != 0 {
 		return invalidProofProblem("the counter of the authenticator went backwards: the passkey may have been copied")
 	}
@@ -379,7 +379,7 @@ func (g *Gate) storeEvidence(ctx context.Context, p *Proof, e *Evidence) error {
 		g.known.recordSignedClaims(e)
 	}
 	g.known.all = append(g.known.all, *e)
-	g.known.counted[e.Anchor] = count
+	g.known.passkeyCounters[e.Anchor] = count
 	g.mu.Unlock()
 	p.grantClaims(e.Claims)
 	return nil
@@ -441,25 +441,25 @@ func (g *Gate) signRequestProblem(p *Proof, a *Anchor, claims []Claim) error {
 // whereToSignText tells the user where to sign.
 func whereToSignText(k ProofKind) string {
 	if k == Passkey {
-		return "Permit it in the web UI: `mcpproxy ui`."
+		return "Sign it in the web UI: run `mcpproxy ui`."
 	}
 	return "Do it with the mcpproxy command in a terminal, which asks for your passphrase."
 }
 
 // PresenceStatus is the status of presence.
 type PresenceStatus struct {
-	On       bool
-	Kind     ProofKind // kind of the anchor
-	Void     string    // why no grant of access is valid; "" if signatures are valid
-	Remedy   string
-	Anchor   *Anchor // the verifying anchor; nil if there is none
-	Reset    time.Time
-	Places   []FingerprintPlaceStatus
-	Signed   int      // number of verified statements
-	Bad      []string // statements that do not verify
-	MaySet   bool     // a root anchor can be set
-	MayJoin  bool
-	ResetOff bool // a reset can be cancelled
+	On             bool
+	Kind           ProofKind // kind of the anchor
+	Void           string    // why no grant of access is valid; "" if signatures are valid
+	Remedy         string
+	Anchor         *Anchor // the verifying anchor; nil if there is none
+	Reset          time.Time
+	Places         []FingerprintPlaceStatus
+	Signed         int      // number of verified statements
+	Bad            []string // statements that do not verify
+	MaySet         bool     // a root anchor can be set
+	MayJoin        bool
+	MayCancelReset bool // a reset can be cancelled
 }
 
 // FingerprintPlaceStatus is the status of one fingerprint store.
@@ -477,11 +477,11 @@ func (g *Gate) Status(ctx context.Context) (PresenceStatus, error) {
 		return PresenceStatus{}, err
 	}
 	s, v := g.currentVerdict()
-	out := PresenceStatus{On: v.on, Kind: s.chain.lastAnchor().Kind, Void: v.void, Remedy: v.remedy, Signed: len(s.all), Bad: s.bad, MaySet: v.canSetRoot, MayJoin: v.canJoin}
+	out := PresenceStatus{On: v.on, Kind: s.chain.lastAnchor().Kind, Void: v.invalidReason, Remedy: v.remedy, Signed: len(s.all), Bad: s.bad, MaySet: v.canSetRoot, MayJoin: v.canJoin}
 	for _, p := range g.opt.Places {
 		out.Places = append(out.Places, FingerprintPlaceStatus{p.Name(), s.places[p.Name()].state})
 	}
-	if out.ResetOff = v.canCancelReset; s.chain.lastAnchor().Kind == reset {
+	if out.MayCancelReset = v.canCancelReset; s.chain.lastAnchor().Kind == reset {
 		out.Reset, out.Kind = s.chain.lastAnchor().Since, None
 	}
 	if before := s.chain.beforeReset(); before.lastAnchor().canVerifyStatements() {
@@ -493,9 +493,9 @@ func (g *Gate) Status(ctx context.Context) (PresenceStatus, error) {
 
 // currentClaims returns the claims of all current decisions.
 func (g *Gate) currentClaims(ctx context.Context, c anchorChain) ([]Claim, error) {
-	if g.opt.ClaimsInForce == nil {
+	if g.opt.CurrentClaims == nil {
 		return nil, nil
 	}
-	all, err := g.opt.ClaimsInForce(ctx, c.lastAnchor().Kind == None)
+	all, err := g.opt.CurrentClaims(ctx, c.lastAnchor().Kind == None)
 	return slices.Clone(all), err
 }

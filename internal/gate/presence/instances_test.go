@@ -15,7 +15,7 @@ import (
 // secondInstance returns another instance on the same database, which does not know any anchor.
 func (w *world) secondInstance() *world {
 	w.t.Helper()
-	b := &world{t: w.t, db: w.db, vault: &memory{}, log: &memory{}, demanded: None, now: w.now}
+	b := &world{t: w.t, db: w.db, vault: &memory{}, log: &memory{}, requiredKind: None, now: w.now}
 	b.restart()
 	return b
 }

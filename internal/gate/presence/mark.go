@@ -37,7 +37,7 @@ func ParseFingerprintMark(text string) (m FingerprintMark, err error) {
 		m.At, err = time.Parse(timeForm, at)
 	}
 	if err == nil && m.String() != text {
-		err = errors.New("it is not written as marks are")
+		err = errors.New("it does not have the format of a mark")
 	}
 	return m, err
 }
@@ -63,7 +63,7 @@ func (FingerprintPlaceState) Words() []string {
 
 // cancelResetClaim returns the claim that is signed to cancel a reset.
 func cancelResetClaim(reset Digest) Claim {
-	return NewClaim("presence reset called off", reset.String())
+	return NewClaim("presence reset cancelled", reset.String())
 }
 
 // isResetOver reports whether ResetTime has passed since the reset.

@@ -53,7 +53,7 @@ func newPasskeyVerifier(credential, spki []byte, origin string) (p passkeyVerifi
 	}
 	u, err := url.Parse(origin)
 	if err != nil || u.Hostname() != RelyingParty || origin != PageOrigin(originPort(u)) {
-		return p, errors.New("the anchor of a passkey is of no origin " + PageOrigin("PORT"))
+		return p, errors.New("the anchor of a passkey has no origin " + PageOrigin("PORT"))
 	}
 	key, err := x509.ParsePKIXPublicKey(spki)
 	if err != nil {
@@ -63,14 +63,14 @@ func newPasskeyVerifier(credential, spki []byte, origin string) (p passkeyVerifi
 	case ed25519.PublicKey:
 	case *ecdsa.PublicKey:
 		if k.Curve != elliptic.P256() {
-			return p, errors.New("the key of a passkey is of another curve than P-256")
+			return p, errors.New("the key of a passkey has a curve other than P-256")
 		}
 	case *rsa.PublicKey:
 		if bits := k.N.BitLen(); bits < minRSA || bits > maxRSA {
 			return p, errors.New("the RSA key of a passkey is too short or too long")
 		}
 	default:
-		return p, errors.New("the key of a passkey is of no kind that is known")
+		return p, errors.New("the key of a passkey has an unknown kind")
 	}
 	return passkeyVerifier{credential, key, origin}, nil
 }

@@ -320,7 +320,7 @@ func TestPasskeyAndPassphrase(t *testing.T) {
 	set := func(ctx context.Context) error { return w.SetAnchor(ctx, next) }
 	s, _ := asked(t, set(WithProof(t.Context(), &Proof{For: request})))
 	self := SignedStatement{s, a.assert(t, s.Digest(), nil).toSignature()}
-	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: self.HeaderValue()})), "not of the anchor")
+	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: self.HeaderValue()})), "not from the anchor")
 	if err := w.do(key, set); err != nil {
 		t.Fatal(err)
 	}

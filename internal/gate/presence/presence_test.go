@@ -61,22 +61,22 @@ func (p place) SetMark(_ context.Context, m FingerprintMark) error {
 
 // world is a gate with its dependencies.
 type world struct {
-	t          *testing.T
-	db         *memory
-	vault, log *memory
-	now        time.Time
-	demanded   ProofKind
-	inForce    []Claim
-	first      bool // the last value of first in a call of ClaimsInForce
+	t            *testing.T
+	db           *memory
+	vault, log   *memory
+	now          time.Time
+	requiredKind ProofKind
+	inForce      []Claim
+	first        bool // the last value of first in a call of CurrentClaims
 	*Gate
 }
 
-var cheap = SealedKey{Time: 1, Memory: 8, Lanes: 1}
+var cheap = SealedKey{Time: 1, ArgonMemoryKiB: 8, Lanes: 1}
 
 const secret = "correct horse battery"
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, db: &memory{}, vault: &memory{}, log: &memory{}, demanded: None, now: time.Date(2026, 11, 26, 10, 0, 0, 123_456_789, time.UTC)}
+	w := &world{t: t, db: &memory{}, vault: &memory{}, log: &memory{}, requiredKind: None, now: time.Date(2026, 11, 26, 10, 0, 0, 123_456_789, time.UTC)}
 	w.restart()
 	return w
 }
@@ -85,8 +85,8 @@ func newWorld(t *testing.T) *world {
 func (w *world) restart() {
 	w.t.Helper()
 	w.Gate = NewGate(GateOptions{
-		Store: w.db, Places: []FingerprintStore{place{"the vault", w.vault}, place{"the log", w.log}}, Demanded: func() ProofKind { return w.demanded },
-		ClaimsInForce: func(_ context.Context, first bool) ([]Claim, error) { w.first = first; return w.inForce, nil },
+		Store: w.db, Places: []FingerprintStore{place{"the vault", w.vault}, place{"the log", w.log}}, RequiredKind: func() ProofKind { return w.requiredKind },
+		CurrentClaims: func(_ context.Context, first bool) ([]Claim, error) { w.first = first; return w.inForce, nil },
 		Now:           func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err := w.Load(w.t.Context()); err != nil {
@@ -174,7 +174,7 @@ func TestNoAnchorNeedsNoSignature(t *testing.T) {
 // TestUnloadedSignaturesAreInvalid checks that no decision is valid before the stored statements are loaded, or if
 // they cannot be loaded.
 func TestUnloadedSignaturesAreInvalid(t *testing.T) {
-	g := NewGate(GateOptions{Store: &memory{failing: errors.New("away")}, Demanded: func() ProofKind { return None }, Now: time.Now})
+	g := NewGate(GateOptions{Store: &memory{failing: errors.New("away")}, RequiredKind: func() ProofKind { return None }, Now: time.Now})
 	if err := g.Load(t.Context()); err == nil || g.IsConfirmed(approve) || g.HasUsesLeft(approve, 1) {
 		t.Error(err)
 	}
@@ -230,10 +230,10 @@ func TestInvalidProofs(t *testing.T) {
 		text, why string
 	}{
 		"garbage":          {"x", "not a statement"},
-		"no signature":     {SignedStatement{good, nil}.HeaderValue(), "not of the anchor"},
-		"another key":      {SignStatement(good, stranger).HeaderValue(), "not of the anchor"},
-		"another nonce":    {SignedStatement{with(func(s *Statement) { s.Nonce = strings.Repeat("a", 26) }), SignStatement(good, k).Signature}.HeaderValue(), "not of the anchor"},
-		"another time":     {SignedStatement{with(func(s *Statement) { s.At = s.At.Add(time.Second) }), SignStatement(good, k).Signature}.HeaderValue(), "not of the anchor"},
+		"no signature":     {SignedStatement{good, nil}.HeaderValue(), "not from the anchor"},
+		"another key":      {SignStatement(good, stranger).HeaderValue(), "not from the anchor"},
+		"another nonce":    {SignedStatement{with(func(s *Statement) { s.Nonce = strings.Repeat("a", 26) }), SignStatement(good, k).Signature}.HeaderValue(), "not from the anchor"},
+		"another time":     {SignedStatement{with(func(s *Statement) { s.At = s.At.Add(time.Second) }), SignStatement(good, k).Signature}.HeaderValue(), "not from the anchor"},
 		"another request":  {SignStatement(with(func(s *Statement) { s.For = "POST /api/v1/other" }), k).HeaderValue(), "another request"},
 		"too old":          {SignStatement(late, k).HeaderValue(), "five minutes"},
 		"from the future":  {SignStatement(with(func(s *Statement) { s.At = s.At.Add(GoodFor + time.Second) }), k).HeaderValue(), "five minutes"},
@@ -349,7 +349,7 @@ func TestFingerprintPlacesMustAgree(t *testing.T) {
 			if err := w.Reset(t.Context()); err != nil && !errors.Is(err, w.vault.failing) {
 				t.Fatal(err)
 			}
-			if s := w.standing(); s.ResetOff && s.Anchor.Fingerprint() != person.Fingerprint() || s.Void == "" {
+			if s := w.standing(); s.MayCancelReset && s.Anchor.Fingerprint() != person.Fingerprint() || s.Void == "" {
 				t.Errorf("after a reset: %+v", s)
 			}
 		})
@@ -386,7 +386,7 @@ func TestAnchorSignsItsSuccessor(t *testing.T) {
 	second, k2, _ := newPassphraseAnchor([]byte("another passphrase"), w.HeadFingerprint(), w.now, cheap)
 	set := func(ctx context.Context) error { return w.SetAnchor(ctx, second) }
 	s, _ := asked(t, set(WithProof(t.Context(), &Proof{For: request})))
-	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, k2).HeaderValue()})), "not of the anchor")
+	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, k2).HeaderValue()})), "not from the anchor")
 	if err := w.do(k, set); err != nil {
 		t.Fatal(err)
 	}
@@ -516,7 +516,7 @@ func TestLimitedPermits(t *testing.T) {
 // presence.
 func TestRequiredWithoutAnAnchor(t *testing.T) {
 	w := newWorld(t)
-	w.demanded = Passphrase
+	w.requiredKind = Passphrase
 	if s := w.standing(); w.IsConfirmed(approve) || s.Void == "" || !s.MaySet {
 		t.Errorf("%+v", s)
 	}
@@ -524,7 +524,7 @@ func TestRequiredWithoutAnAnchor(t *testing.T) {
 	if s := w.standing(); s.Void != "" {
 		t.Errorf("%+v", s)
 	}
-	w.demanded = None // an attacker that edits the file may do this
+	w.requiredKind = None // an attacker that edits the file may do this
 	if s := w.standing(); !s.On || w.IsConfirmed(approve) {
 		t.Errorf("%+v", s)
 	}
@@ -552,7 +552,7 @@ func TestPassphraseDecryptsItsKey(t *testing.T) {
 	if _, _, err := NewPassphraseAnchor([]byte("short"), Digest{}, time.Now()); err == nil {
 		t.Error("a short passphrase is accepted")
 	}
-	for name, worse := range map[string]func(*SealedKey){"time": func(s *SealedKey) { s.Time = 11 }, "memory": func(s *SealedKey) { s.Memory = 1<<20 + 1 }, "no time": func(s *SealedKey) { s.Time = 0 }, "lanes": func(s *SealedKey) { s.Lanes = 17 }} {
+	for name, worse := range map[string]func(*SealedKey){"time": func(s *SealedKey) { s.Time = 11 }, "memory": func(s *SealedKey) { s.ArgonMemoryKiB = 1<<20 + 1 }, "no time": func(s *SealedKey) { s.Time = 0 }, "lanes": func(s *SealedKey) { s.Lanes = 17 }} {
 		s := *a.Sealed
 		worse(&s)
 		if _, err := (&Anchor{Kind: Passphrase, Key: a.Key, Sealed: &s}).OpenSealedKey([]byte(secret)); err == nil || errors.Is(err, ErrPassphrase) {

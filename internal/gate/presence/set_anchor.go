@@ -26,9 +26,9 @@ func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
 	}
 	switch {
 	case a.Kind == reset:
-		return problem.New(problem.InvalidParameter, "A reset is not set.", "Use `mcpproxy presence reset`.")
+		return problem.New(problem.InvalidParameter, "A reset cannot be set as an anchor.", "Use `mcpproxy presence reset`.")
 	case a.Before != s.chain.headFingerprint():
-		return problem.New(problem.Conflict, "The anchor was replaced since you read it.", "Check it again: `mcpproxy presence test`.")
+		return problem.New(problem.Conflict, "The anchor was replaced since you read it.", "To check it again, run `mcpproxy presence test`.")
 	case a.Kind == None && s.chain.lastAnchor().Kind == None:
 		return problem.New(problem.Conflict, "Presence is already off.", "")
 	}
@@ -54,7 +54,7 @@ func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
 }
 
 func cannotSignNowProblem(v verdict) error {
-	why := v.void
+	why := v.invalidReason
 	if why == "" {
 		why = "No anchor can sign this."
 	}
@@ -67,7 +67,7 @@ func (g *Gate) AddFingerprintToPlaces(ctx context.Context) error {
 	s, v := g.currentVerdict()
 	p := proofFromContext(ctx)
 	if s == nil || p == nil || !v.canJoin {
-		return problem.New(problem.Conflict, "An instance can join only if its fingerprint is missing and no other place has a different one.", v.remedy)
+		return problem.New(problem.Conflict, "An instance can join only if its fingerprint is missing and no other location has a different one.", v.remedy)
 	}
 	return g.replaceChainSigned(ctx, s, p, s.chain.lastAnchor(), []Claim{NewClaim("presence join", s.chain.headFingerprint().String())}, s.chain)
 }
@@ -125,8 +125,8 @@ func (g *Gate) replaceChainSigned(ctx context.Context, s *loadedPresence, p *Pro
 // database first, because the other places can be updated from it.
 func (g *Gate) replaceChain(ctx context.Context, seen *loadedPresence, next func() (anchorChain, error)) error {
 	err := func() error {
-		g.deciding.Lock()
-		defer g.deciding.Unlock()
+		g.decisionMu.Lock()
+		defer g.decisionMu.Unlock()
 		if now, _ := g.currentVerdict(); now.chain.headFingerprint() != seen.chain.headFingerprint() {
 			return invalidProofProblem(ErrMoved.Error())
 		}
@@ -165,8 +165,8 @@ func (g *Gate) RewriteStore(ctx context.Context) error {
 	if g == nil {
 		return nil
 	}
-	g.deciding.Lock()
-	defer g.deciding.Unlock()
+	g.decisionMu.Lock()
+	defer g.decisionMu.Unlock()
 	s, v := g.currentVerdict()
 	if s == nil || len(s.chain)+len(s.all) == 0 {
 		return nil
@@ -180,7 +180,7 @@ func (g *Gate) RewriteStore(ctx context.Context) error {
 	if err == nil {
 		err = g.opt.Store.SaveAnchors(ctx, stored.HeadFingerprint(), s.chain)
 	}
-	if err != nil || v.void != "" {
+	if err != nil || v.invalidReason != "" {
 		return err
 	}
 	for _, p := range g.opt.Places {
@@ -192,5 +192,5 @@ func (g *Gate) RewriteStore(ctx context.Context) error {
 }
 
 func notStoredProblem(where string, err error) error {
-	return problem.New(problem.AuditUnavailable, fmt.Sprintf("The anchor cannot be stored in %s.", where), "See the log of the daemon, then look with `mcpproxy presence test`.").Because(err)
+	return problem.New(problem.AuditUnavailable, fmt.Sprintf("The anchor cannot be stored in %s.", where), "See the log of the daemon, then run `mcpproxy presence test`.").Because(err)
 }

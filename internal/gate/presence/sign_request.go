@@ -30,7 +30,7 @@ func ParseSignRequest(statement, claims, anchor json.RawMessage) (a SignRequest,
 		return a, err
 	}
 	if a.Anchor.Fingerprint() != a.Statement.Anchor {
-		return a, errors.New("the statement is of another anchor")
+		return a, errors.New("the statement belongs to another anchor")
 	}
 	return a, nil
 }

@@ -75,7 +75,7 @@ func ParseStatement(text []byte) (Statement, error) {
 	}
 	s := Statement{p.Claims, p.Count, at, p.For, p.Nonce, p.Anchor}
 	if !isNonce(p.Nonce) || p.Count < 1 || p.Count > maxClaims || p.For == "" || len(p.For) > maxFor || !bytes.Equal(s.CanonicalJSON(), text) {
-		return Statement{}, errors.New("a statement is not written as statements are")
+		return Statement{}, errors.New("a statement does not have the expected format")
 	}
 	return s, nil
 }
@@ -91,7 +91,7 @@ type SignedStatement struct {
 	Signature []byte
 }
 
-var errSignature = errors.New("the signature is not of the anchor")
+var errSignature = errors.New("the signature is not from the anchor")
 
 // Header is the request header for a signed statement.
 const Header = "MCPProxy-Presence"
@@ -119,7 +119,7 @@ func parseSignedStatement(text string) (SignedStatement, error) {
 	}
 	s.Statement, err = ParseStatement(raw)
 	if err == nil && s.HeaderValue() != text { // base64 decoding ignores line breaks
-		err = errors.New("it is not written as statements are")
+		err = errors.New("it does not have the format of a statement")
 	}
 	return s, err
 }

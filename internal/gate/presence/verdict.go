@@ -14,7 +14,7 @@ type fingerprintPlace struct {
 // verdict is the conclusion from the anchors, the places and the configuration.
 type verdict struct {
 	on             bool   // grants of access need a statement
-	void           string // why no statement is valid; "" if they are valid
+	invalidReason  string // why no statement is valid; "" if they are valid
 	remedy         string // how to make statements valid
 	canSetRoot     bool   // a root anchor can be set
 	canSetNext     bool   // the current anchor can sign the next one
@@ -45,36 +45,36 @@ func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintP
 	const cancel = "If you did not do this, cancel it: `mcpproxy presence reset --cancel`."
 	switch {
 	case broken != nil:
-		v.on, v.void = true, "The anchor in the database was changed: "+broken.Error()+"."
+		v.on, v.invalidReason = true, "The anchor in the database was changed: "+broken.Error()+"."
 		v.remedy = "Restore the database; " + again + "."
 	case bad[Differs] != "":
-		v.on, v.void = true, "The anchor in the database is not the one whose fingerprint is in "+bad[Differs]+"."
+		v.on, v.invalidReason = true, "The anchor in the database is not the one whose fingerprint is in "+bad[Differs]+"."
 		v.remedy = "Restore the changed anchor; " + again + "."
 	case bad[Unreadable] != "" && v.on:
-		v.void = "The fingerprint of the anchor in " + bad[Unreadable] + " cannot be read."
+		v.invalidReason = "The fingerprint of the anchor in " + bad[Unreadable] + " cannot be read."
 		v.remedy = "Unlock the keyring, or see the log of the daemon, and restart MCPProxy."
 	case bad[WasReset] != "" && v.canCancelReset:
-		v.on, v.void = true, "Presence was reset, as "+bad[WasReset]+" has it, and the database has no reset."
+		v.on, v.invalidReason = true, "Presence was reset, as "+bad[WasReset]+" has it, and the database has no reset."
 		v.remedy = "If you cancelled the reset, cancel it here too: `mcpproxy presence reset --cancel`."
 	case bad[WasReset] != "":
-		v.on, v.void = true, fmt.Sprintf("Presence was reset. Until %s, decisions that grant more access are not valid here.", until.UTC().Format(time.RFC3339))
+		v.on, v.invalidReason = true, fmt.Sprintf("Presence was reset. Until %s, decisions that grant more access are not valid here.", until.UTC().Format(time.RFC3339))
 		v.remedy = "If you have set a new anchor since, prove it after that: `mcpproxy presence join`."
 	case last.Kind == None:
 		if v.canSetRoot = bad[Unreadable] == ""; demanded != None {
-			v.void, v.remedy = "The configuration requires presence, but no anchor is set.", "Set one: `mcpproxy presence set "+string(demanded)+"`."
+			v.invalidReason, v.remedy = "The configuration requires presence, but no anchor is set.", "Set one: `mcpproxy presence set "+string(demanded)+"`."
 		}
 	case last.Kind == reset:
 		if v.canSetRoot = !now.Before(until); v.canSetRoot {
-			v.void, v.remedy = "Presence was reset.", "Set a new anchor: `mcpproxy presence set passphrase`."
+			v.invalidReason, v.remedy = "Presence was reset.", "Set a new anchor: `mcpproxy presence set passphrase`."
 			break
 		}
-		v.void, v.remedy = fmt.Sprintf("Presence was reset. Until %s, decisions that grant more access are not valid.", until.UTC().Format(time.RFC3339)), cancel
+		v.invalidReason, v.remedy = fmt.Sprintf("Presence was reset. Until %s, decisions that grant more access are not valid.", until.UTC().Format(time.RFC3339)), cancel
 		if !v.canCancelReset {
 			v.remedy = "The reset cannot be cancelled, because the anchor was not valid in all locations. Set a new one after that."
 		}
 	case bad[Missing] != "":
 		v.canJoin = true
-		v.void = "The fingerprint of the anchor is missing in " + bad[Missing] + "."
+		v.invalidReason = "The fingerprint of the anchor is missing in " + bad[Missing] + "."
 		v.remedy = "If you have set this anchor, prove it: `mcpproxy presence join`."
 	default:
 		v.canSetNext = true

@@ -18,21 +18,21 @@ const (
 
 // checkRow is one row of the checks table.
 type checkRow struct {
-	Code  string // stable
-	Name  string // stable name of the fault
-	Group CheckGroup
-	Wrong string // description of the fault, for the reference
-	Well  string // text if there are no findings
-	Why   string // consequences of the fault
-	Fix   string // what ApplyFixes does; "" if only the user can fix it
-	run   func(*Facts) []Finding
+	Code          string // stable
+	Name          string // stable name of the fault
+	Group         CheckGroup
+	Wrong         string // description of the fault, for the reference
+	NoFindingText string // text if there are no findings
+	Why           string // consequences of the fault
+	Fix           string // what ApplyFixes does; "" if only the user can fix it
+	run           func(*Facts) []Finding
 }
 
 // checks lists all checks in the order of their codes. Codes are never reused.
 var checks = []checkRow{
-	{"D101", "daemon-not-running", GroupDaemon, "No daemon runs for this data directory.", "The daemon runs and answers.",
+	{"D101", "daemon-not-running", GroupDaemon, "No daemon runs for this data directory.", "The daemon runs and responds.",
 		"Clients cannot connect over HTTP. Clients that use `mcpproxy stdio` start a daemon.", "", checkDaemonNotRunning},
-	{"D102", "daemon-silent", GroupDaemon, "A process locks the data directory but does not answer.", "The running daemon answers.",
+	{"D102", "daemon-silent", GroupDaemon, "A process locks the data directory but does not respond.", "The running daemon responds.",
 		"Clients cannot use it, and no other daemon can start.", "", checkDaemonSilent},
 	{"D103", "daemon-other-version", GroupDaemon, "The daemon and this command are different versions or files, or the program was replaced while the daemon runs.", "The daemon and this command are the same program.",
 		"An update takes effect at the next start.", "", newDaemonCheck(checkDaemonVersion)},
@@ -41,9 +41,9 @@ var checks = []checkRow{
 	{"D105", "socket-stale", GroupDaemon, "A stopped daemon left its socket.", "There is no stale socket.",
 		"The socket is harmless, but the daemon did not shut down cleanly.", "removes it, unless a daemon is starting", checkStaleSocket},
 	{"D106", "port-taken", GroupDaemon, "Another program listens on the address of MCPProxy.", "No other program uses the address.",
-		"Clients reach that program, and `mcpproxy serve` cannot start.", "", checkPortTaken},
+		"Clients connect to that program, and `mcpproxy serve` cannot start.", "", checkPortTaken},
 	{"D107", "port-other-mcpproxy", GroupDaemon, "Another MCPProxy, with another data directory, listens on the address.", "No other MCPProxy uses the address.",
-		"Clients reach that MCPProxy, with its servers and log.", "", checkPortOfOtherMCPProxy},
+		"Clients connect to that MCPProxy, which has other servers and another log.", "", checkPortOfOtherMCPProxy},
 
 	{"D201", "data-dir-missing", GroupFiles, "The data directory does not exist.", "The data directory exists.",
 		"It holds the activity log, approvals and the API key. The first start creates it.", "creates it with mode 0700", checkDataDirMissing},
@@ -83,7 +83,7 @@ var checks = []checkRow{
 	{"D306", "config-without-effect", GroupConfiguration, "A part of the configuration file has no effect, or a server points back to MCPProxy.", "Everything in the file has an effect.",
 		"MCPProxy does not do what the file asks for.", "", checkConfigWarnings},
 	{"D307", "config-unconfirmed", GroupConfiguration, "Changes in the configuration file that grant more access wait for confirmation.", "No change in the file waits for confirmation.",
-		"The last confirmed values are in force. Another program may have changed the file.", "", newDaemonCheck(checkUnconfirmedConfig)},
+		"The last confirmed values are active. Another program may have changed the file.", "", newDaemonCheck(checkUnconfirmedConfig)},
 	{"D308", "config-credential-in-clear", GroupConfiguration, "The configuration file contains a credential of a server in plain text.", "The file contains no credential in plain text.",
 		"Anyone who can read the file, a backup or a commit of it has the credential.", "", newServerCheck(checkClearTextCredentials)},
 
@@ -99,7 +99,7 @@ var checks = []checkRow{
 		"The server cannot start.", "", newServerCheck(checkWorkingDirectoryMissing)},
 	{"D406", "server-unknown-host", GroupServers, "The host name in a server's URL cannot be resolved.", "All host names can be resolved.",
 		"The server cannot be reached. The URL is misspelled, or the network or a VPN is down.", "", newFailureCheck(upstream.UnknownHost, adviseHostUnknown)},
-	{"D407", "server-refused", GroupServers, "A server's address does not answer, or MCPProxy may not connect to it.", "All addresses answer.",
+	{"D407", "server-refused", GroupServers, "A server's address does not respond, or MCPProxy is not allowed to connect to it.", "All addresses answer.",
 		"The server is not running, or listens at another address.", "", newFailureCheck(upstream.Unreachable, adviseServerUnreachable)},
 	{"D408", "server-certificate-expired", GroupServers, "The certificate of a server has expired or is not valid yet.", "No certificate has expired.",
 		"The server's identity is not certain. A wrong clock has the same effect.", "", newFailureCheck(upstream.CertificateExpired, adviseCertificateExpired)},
@@ -111,8 +111,8 @@ var checks = []checkRow{
 		"Its tools cannot be called.", "", newServerCheckWithDaemon(checkServerNeedsLogin)},
 	{"D412", "server-forbidden", GroupServers, "A server denies access (403).", "No server denies access.",
 		"The credentials are valid but lack permission.", "", newServerCheckWithDaemon(checkServerForbidsAccess)},
-	{"D413", "server-http-status", GroupServers, "A server answers with an unexpected HTTP status.", "All servers answer MCP requests.",
-		"The URL may be wrong, or another program answers in front of the server.", "", newFailureCheck(upstream.Status, adviseServerHTTPStatus)},
+	{"D413", "server-http-status", GroupServers, "A server returns an unexpected HTTP status.", "All servers respond to MCP requests.",
+		"The URL may be wrong, or another program responds instead of the server.", "", newFailureCheck(upstream.Status, adviseServerHTTPStatus)},
 	{"D414", "server-slow", GroupServers, "A server does not become ready within its time limit.", "All servers become ready within their time limits.",
 		"Calls wait for it, or fail.", "", newServerCheckWithDaemon(checkSlowStart)},
 	{"D415", "server-crashed", GroupServers, "The process of a server exits.", "No server has crashed.",
@@ -121,7 +121,7 @@ var checks = []checkRow{
 		"Agents cannot use it. Often a setting or a permission is missing.", "", newServerCheckWithDaemon(checkServerListsNothing)},
 	{"D417", "server-waits", GroupServers, "A server waits for your review.", "No server waits for review.",
 		"Its tools cannot be called until you approve it.", "", newServerCheck(checkServerWaitsForReview)},
-	{"D418", "server-not-speaking", GroupServers, "A server answers but does not speak MCP, or rejects the session.", "All servers speak MCP.",
+	{"D418", "server-not-speaking", GroupServers, "A server responds but does not speak MCP, or rejects the session.", "All servers speak MCP.",
 		"The server and its tools are not available.", "", newServerCheckWithDaemon(checkServerSpeaksMCP)},
 	{"D419", "server-starting", GroupServers, "A server is still starting or installing.", "No server is still starting.",
 		"Its tools can be called soon.", "", newServerCheckWithDaemon(checkServerStarting)},
@@ -133,7 +133,7 @@ var checks = []checkRow{
 		"MCPProxy tolerates the violation. Other clients may not, and a part of the server may be missing.", "", newServerCheckWithDaemon(checkProtocolDeviations)},
 
 	{"D501", "tools-without-hints", GroupTools, "Tools without hints look like reads.", "No tool without hints looks like a read.",
-		"They do not count as reads, so agents ask you more often than necessary.", "", newServerCheckWithDaemon(checkToolsWithoutHints)},
+		"MCPProxy does not treat them as reads, so clients ask you more often than necessary.", "", newServerCheckWithDaemon(checkToolsWithoutHints)},
 	{"D502", "tools-wait", GroupTools, "Tools, prompts or resources wait for your approval.", "No tool waits.",
 		"They cannot be used until you approve them.", "", newServerCheck(checkDefinitionsAwaitApproval)},
 	{"D503", "approvals-lost", GroupTools, "The approvals of an earlier database are lost, or cannot be read.", "The approvals can be read.",
@@ -165,7 +165,7 @@ var checks = []checkRow{
 	{"D705", "clock-wrong", GroupMachine, "The clock was set back, or files were written in the future.", "The clock is consistent.",
 		"Record times overlap, and certificates and logins can appear invalid.", "", checkClock},
 	{"D706", "presence-none", GroupMachine, "Presence is off: approvals need no passphrase or passkey.", "Presence is on.",
-		"Any program that runs as you, such as an agent with a shell, can approve for you. This is the default, not a problem.", "", newDaemonCheck(checkPresenceOff)},
+		"Any program that runs under your account, such as an agent with a shell, can approve for you. This is the default, not a problem.", "", newDaemonCheck(checkPresenceOff)},
 	{"D707", "daemon-warns", GroupMachine, "The daemon reports another warning.", "The daemon reports no other warning.",
 		"The warning describes the effect.", "", newDaemonCheck(checkDaemonWarnings)},
 	{"D708", "look-too-slow", GroupMachine, "A check did not finish in time.", "All checks finished in time.",

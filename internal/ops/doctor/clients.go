@@ -12,7 +12,7 @@ import (
 func skipWithoutClients(f *Facts) []Finding {
 	switch {
 	case !f.ClientsKnown:
-		return skippedFinding("The clients on this machine are unknown here.")
+		return skippedFinding("The clients on this machine could not be listed.")
 	case f.ClientsErr != "":
 		return skippedFinding("The clients cannot be checked: " + f.ClientsErr)
 	case f.Clients == nil:

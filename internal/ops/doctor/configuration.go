@@ -15,7 +15,7 @@ type mistakeKind uint8
 const (
 	invalid mistakeKind = iota
 	unknownKey
-	missingValue
+	valueMissing
 )
 
 // classifyMistake returns the kind of a configuration error. It recognizes the messages of package config.
@@ -24,7 +24,7 @@ func classifyMistake(m Mistake) mistakeKind {
 	case strings.HasPrefix(m.Message, "unknown key "):
 		return unknownKey
 	case unsetVariableOf(m) != "":
-		return missingValue
+		return valueMissing
 	}
 	return invalid
 }
@@ -79,7 +79,7 @@ func (f *Facts) mistakesFinding(k mistakeKind, do string) []Finding {
 func checkConfigValid(f *Facts) []Finding {
 	do := "Correct the file."
 	if f.Daemon != nil {
-		do = "Correct the file. Until then, the previous configuration stays in force."
+		do = "Correct the file. Until then, the previous configuration stays active."
 	}
 	if f.EarlierConfig != "" {
 		do += " The last valid text is in " + f.EarlierConfig + ", after its first line."
@@ -121,7 +121,7 @@ func checkMissingVariables(f *Facts) []Finding {
 	}
 	for i := range f.Servers { // the daemon's environment is relevant, not that of this process
 		if s := &f.Servers[i]; s.failedWith(upstream.VariableNeeded) {
-			found("Server " + s.Name + " cannot start: " + s.said())
+			found("Server " + s.Name + " cannot start: " + s.notReadyReason())
 		}
 	}
 	return out

@@ -13,7 +13,7 @@ import (
 )
 
 func checkDaemonNotRunning(f *Facts) []Finding {
-	if f.Daemon != nil || f.NoAnswer != "" || f.Holder.IsKnown() {
+	if f.Daemon != nil || f.NoAnswerReason != "" || f.Holder.IsKnown() {
 		return nil
 	}
 	return singleFinding(Finding{State: Bad, What: "MCPProxy is not running for the data directory " + f.DataDir + ".",
@@ -21,13 +21,13 @@ func checkDaemonNotRunning(f *Facts) []Finding {
 }
 
 func checkDaemonSilent(f *Facts) []Finding {
-	if f.Daemon != nil || f.NoAnswer == "" && !f.Holder.IsKnown() {
+	if f.Daemon != nil || f.NoAnswerReason == "" && !f.Holder.IsKnown() {
 		return nil
 	}
 	found := Finding{State: Bad, What: fmt.Sprintf("Process %d (%s) locks the data directory but does not answer.", f.Holder.PID, f.Holder.Name),
 		Do: "Stop it, then start MCPProxy again.", Command: fmt.Sprintf("kill -9 %d", f.Holder.PID)}
 	if !f.Holder.IsKnown() {
-		found.What, found.Do, found.Command = f.NoAnswer, "Find and stop the process that holds the socket.", "fuser -k "+ops.ShellQuote(f.Socket)
+		found.What, found.Do, found.Command = f.NoAnswerReason, "Find and stop the process that holds the socket.", "fuser -k "+ops.ShellQuote(f.Socket)
 	}
 	return singleFinding(found)
 }
@@ -40,8 +40,8 @@ func checkDaemonVersion(f *Facts, d *DaemonFacts) []Finding {
 		found.What = fmt.Sprintf("The daemon (process %d) is version %s, this command is %s.", d.PID, d.Version, f.Version)
 	case gone:
 		found.What = fmt.Sprintf("The program of the daemon (process %d) was replaced since it started.", d.PID)
-	case d.Executable != "" && d.Mine != "" && !isSameFile(d.Executable, d.Mine):
-		found.What = fmt.Sprintf("The daemon (process %d) runs %s, this command is %s.", d.PID, d.Executable, d.Mine)
+	case d.Executable != "" && d.OwnExecutable != "" && !isSameFile(d.Executable, d.OwnExecutable):
+		found.What = fmt.Sprintf("The daemon (process %d) runs %s, this command is %s.", d.PID, d.Executable, d.OwnExecutable)
 	default:
 		return nil
 	}
@@ -65,7 +65,7 @@ func checkSocketAccess(f *Facts) []Finding {
 // checkStaleSocket reports a socket without a listener. It ignores the socket if a daemon has the lock, because that
 // daemon may be about to listen.
 func checkStaleSocket(f *Facts) []Finding {
-	if f.SocketFile.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.NoAnswer != "" || f.Holder.IsKnown() {
+	if f.SocketFile.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.NoAnswerReason != "" || f.Holder.IsKnown() {
 		return nil
 	}
 	return singleFinding(Finding{State: Warn, Subject: f.Socket, What: "No process listens on " + f.Socket + ": its daemon was killed.",

@@ -47,7 +47,7 @@ func RunChecks(f *Facts, only []string) (Report, error) {
 	for _, c := range chosen {
 		found := c.run(f)
 		if len(found) == 0 {
-			found = []Finding{{State: OK, What: c.Well}}
+			found = []Finding{{State: OK, What: c.NoFindingText}}
 		}
 		for _, one := range found {
 			r.addFinding(c, one)

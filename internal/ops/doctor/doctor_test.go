@@ -333,7 +333,7 @@ func TestNoiseIsNotSlow(t *testing.T) {
 			t.Errorf("quiet: %+v", got)
 		}
 	}
-	f.Servers[0].Noise = []string{"Listening on port 3000"}
+	f.Servers[0].StdoutNoise = []string{"Listening on port 3000"}
 	for code, bad := range map[string]bool{"D414": false, "D418": true} {
 		if got := examine(t, f, code).Checks[0]; (got.State == doctor.Bad) != bad {
 			t.Errorf("noisy: %+v", got)

@@ -39,8 +39,8 @@ type Facts struct {
 	Listen     string // configured host:port
 	Shared     bool   // the database is PostgreSQL
 
-	Daemon   *DaemonFacts // nil if no daemon answers
-	NoAnswer string       // reason why a running daemon does not answer
+	Daemon         *DaemonFacts // nil if no daemon answers
+	NoAnswerReason string       // reason why a running daemon does not answer
 
 	Holder     Holder // process that locks the data directory
 	PortHolder Holder // process that listens on the port of Listen
@@ -66,7 +66,7 @@ type Facts struct {
 	DatabaseErr    string     // why the database cannot be read
 	NoDatabase     bool       // there is none yet
 	PagesExtent    readExtent // how much of the database was checked, without a daemon
-	Damage         string     // description of the damage in the database
+	DatabaseDamage string     // description of the damage in the database
 	LogExtent      readExtent // how much of the activity log was checked, without a daemon
 	FirstAltered   *activity.Break
 	DatabaseHolder Holder // another process that has the database open
@@ -104,12 +104,12 @@ type FileFacts struct {
 // DaemonFacts are the facts that a running daemon reports.
 type DaemonFacts struct {
 	ops.Status
-	Executable  string      // path of the daemon's program; "" if unknown
-	Mine        string      // path of this program
-	Mistakes    []Mistake   // in its configuration file
-	Diagnostics []ops.Check // the daemon's own diagnostics
-	Servers     []ServerFacts
-	Presence    ops.PresenceView
+	Executable    string      // path of the daemon's program; "" if unknown
+	OwnExecutable string      // path of this program
+	Mistakes      []Mistake   // in its configuration file
+	Diagnostics   []ops.Check // the daemon's own diagnostics
+	Servers       []ServerFacts
+	Presence      ops.PresenceView
 }
 
 // findDiagnostic returns the diagnostic with this code.
@@ -131,7 +131,7 @@ type ServerFacts struct {
 	Dir         string // its working directory
 	DuplicateOf string // another server with the same launch configuration
 	Lines       []string
-	Noise       []string      // lines on its stdout that are not MCP messages
+	StdoutNoise []string      // lines on its stdout that are not MCP messages
 	Idle        []string      // patterns of enabled_tools and disabled_tools that match no tool
 	Clear       []ops.InClear // plain-text secrets in the configuration file
 	Missing     string        // a program that the command needs but that was not found

@@ -180,17 +180,17 @@ const noDatabaseText = "There is no database yet."
 // checkDatabasePages reports damaged pages, which may not have been read yet.
 func checkDatabasePages(f *Facts) []Finding {
 	switch {
-	case f.Damage == "" && f.PagesExtent == readPart:
+	case f.DatabaseDamage == "" && f.PagesExtent == readPart:
 		return skippedFinding(fmt.Sprintf("The database could not be read completely within %s.", readTime))
-	case f.Damage == "" && (f.PagesExtent == readAll || f.Daemon != nil): // a running daemon checks its database after an error
+	case f.DatabaseDamage == "" && (f.PagesExtent == readAll || f.Daemon != nil): // a running daemon checks its database after an error
 		return nil
 	case f.NoDatabase && f.Daemon == nil:
 		return skippedFinding(noDatabaseText)
-	case f.Damage == "":
+	case f.DatabaseDamage == "":
 		return skippedFinding("The whole database is read only when no daemon runs.")
 	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, "damaged-"+f.Now.UTC().Format("20060102-150405"))
-	return singleFinding(Finding{State: Bad, Subject: path, What: "The database is damaged: " + f.Damage + ".",
+	return singleFinding(Finding{State: Bad, Subject: path, What: "The database is damaged: " + f.DatabaseDamage + ".",
 		Do: "Restore it from a backup. Without a backup, move it away: MCPProxy creates a new database from the spool. Blocked tools stay blocked. " +
 			"Approve again what you approved before.",
 		Command: moveAsideCommand(aside, path)})

@@ -42,7 +42,7 @@ type GatherOptions struct {
 }
 
 // ErrAbsent means that no daemon is running.
-var ErrAbsent = errors.New("no daemon is there")
+var ErrAbsent = errors.New("no daemon is running")
 
 // gatherPart collects one part of the facts. gather returns a function that stores the result, or nil if there is none.
 type gatherPart struct {
@@ -121,7 +121,7 @@ func (o GatherOptions) gatherDaemon(ctx context.Context) func(*Facts) {
 	case errors.Is(err, ErrAbsent):
 		return nil
 	}
-	return func(f *Facts) { f.NoAnswer = problem.From(err).Message }
+	return func(f *Facts) { f.NoAnswerReason = problem.From(err).Message }
 }
 
 // gatherLockAndPortHolders finds the processes that lock the data directory and listen on the port.
@@ -171,7 +171,7 @@ func (f *Facts) onlyWithoutDaemon(o GatherOptions, look func(ctx context.Context
 	return func(ctx context.Context) func(*Facts) {
 		path := filepath.Join(o.DataDir, databaseName)
 		info, err := os.Stat(path)
-		if !o.Thorough || f.Daemon != nil || f.NoAnswer != "" || f.Shared || err != nil || !info.Mode().IsRegular() || info.Size() == 0 || FindFileHolder(filepath.Join(o.DataDir, LockFile)).IsKnown() {
+		if !o.Thorough || f.Daemon != nil || f.NoAnswerReason != "" || f.Shared || err != nil || !info.Mode().IsRegular() || info.Size() == 0 || FindFileHolder(filepath.Join(o.DataDir, LockFile)).IsKnown() {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, readTime)
@@ -183,7 +183,7 @@ func (f *Facts) onlyWithoutDaemon(o GatherOptions, look func(ctx context.Context
 // gatherPageDamage checks all pages of the database.
 func (o GatherOptions) gatherPageDamage(ctx context.Context) func(*Facts) {
 	damage, err := store.CheckPages(ctx, filepath.Join(o.DataDir, databaseName))
-	return func(f *Facts) { f.PagesExtent = toReadExtent(ctx, err); f.Damage = damage }
+	return func(f *Facts) { f.PagesExtent = toReadExtent(ctx, err); f.DatabaseDamage = damage }
 }
 
 // gatherLogVerification verifies the whole activity log.
@@ -335,7 +335,7 @@ func keyFileProblem(dataDir string) string {
 	case !info.Mode().IsRegular():
 		return "it is not a file"
 	case info.Size() < auth.MinKey:
-		return "it holds no key"
+		return "it contains no key"
 	}
 	return ""
 }

@@ -69,7 +69,7 @@ func checkLogUnchangedOffline(f *Facts) []Finding {
 		return nil
 	case f.LogExtent == readPart:
 		return skippedFinding(fmt.Sprintf("The log could not be read completely within %s. `%s` reads the whole log while MCPProxy runs.", readTime, f.cliCommand("activity verify")))
-	case f.Damage != "" || f.DatabaseErr != "":
+	case f.DatabaseDamage != "" || f.DatabaseErr != "":
 		return skippedFinding("The log cannot be read: the database is damaged.")
 	}
 	if f.NoDatabase && f.Daemon == nil {
@@ -85,7 +85,7 @@ func (f *Facts) changedLogFinding(why, do string) []Finding {
 
 func checkDiskSpace(f *Facts) []Finding {
 	if !f.FreeKnown {
-		return skippedFinding("The free disk space is unknown here.")
+		return skippedFinding("The free disk space could not be determined.")
 	}
 	if f.FreeBytes >= lowDiskSpace {
 		return nil

@@ -59,8 +59,8 @@ func (s *ServerFacts) failedWith(codes ...string) bool {
 	return slices.Contains(codes, code)
 }
 
-// said returns the reason why the server is not ready, for users.
-func (s *ServerFacts) said() string { return cmp.Or(s.LastError, s.Detail) }
+// notReadyReason returns the reason why the server is not ready, for users.
+func (s *ServerFacts) notReadyReason() string { return cmp.Or(s.LastError, s.Detail) }
 
 func (s *ServerFacts) isInstalling() bool {
 	return s.Step == upstream.Installing || s.Step == upstream.Queued
@@ -91,13 +91,13 @@ var (
 )
 
 func (s *ServerFacts) logMatches(pattern *regexp.Regexp) bool {
-	return pattern.MatchString(s.said()) || pattern.MatchString(strings.Join(s.Lines, "\n"))
+	return pattern.MatchString(s.notReadyReason()) || pattern.MatchString(strings.Join(s.Lines, "\n"))
 }
 
 // notReadyText explains why a server is not ready.
 func (s *ServerFacts) notReadyText() string {
-	if s.said() != "" {
-		return "Server " + s.Name + ": " + strings.TrimSuffix(s.said(), ".") + "."
+	if s.notReadyReason() != "" {
+		return "Server " + s.Name + ": " + strings.TrimSuffix(s.notReadyReason(), ".") + "."
 	}
 	return fmt.Sprintf("Server %s: the command %q is not found.", s.Name, s.Missing)
 }
@@ -190,8 +190,8 @@ func checkServerNeedsSecret(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.SecretNeeded) {
 		return nil
 	}
-	return &Finding{State: Bad, What: "Server " + s.Name + " cannot start: " + s.said() + ".",
-		Do: "Store the secret. The command asks for the value.", Command: f.cliCommand("secrets set %s", ops.ShellQuote(firstSubmatch(neededSecret, s.said())))}
+	return &Finding{State: Bad, What: "Server " + s.Name + " cannot start: " + s.notReadyReason() + ".",
+		Do: "Store the secret. The command asks for the value.", Command: f.cliCommand("secrets set %s", ops.ShellQuote(firstSubmatch(neededSecret, s.notReadyReason())))}
 }
 
 func checkServerForbidsAccess(f *Facts, s *ServerFacts) *Finding {
@@ -216,7 +216,7 @@ func (s *ServerFacts) isSlowToStart(now time.Time) bool {
 // writesNonMessagesToStdout reports whether a server that is not ready writes other text than messages to stdout. Such
 // a server probably does not speak MCP.
 func (s *ServerFacts) writesNonMessagesToStdout() bool {
-	return len(s.Noise) > 0 && s.Live && s.Enabled && !s.isReady() && (s.Failure == "" || s.failedWith(upstream.TimedOut))
+	return len(s.StdoutNoise) > 0 && s.Live && s.Enabled && !s.isReady() && (s.Failure == "" || s.failedWith(upstream.TimedOut))
 }
 
 func checkSlowStart(f *Facts, s *ServerFacts) *Finding {
@@ -271,7 +271,7 @@ func checkServerWaitsForReview(f *Facts, s *ServerFacts) *Finding {
 
 func checkServerSpeaksMCP(f *Facts, s *ServerFacts) *Finding {
 	if s.writesNonMessagesToStdout() {
-		return &Finding{State: Bad, What: "Server " + s.Name + " writes text other than JSON-RPC messages to stdout.", Lines: s.Noise,
+		return &Finding{State: Bad, What: "Server " + s.Name + " writes text other than JSON-RPC messages to stdout.", Lines: s.StdoutNoise,
 			Do:      "Check that its command starts a stdio MCP server that writes its log to stderr. To correct the command: `" + f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ops.ShellQuote(s.Name)) + "`. Then:",
 			Command: f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name))}
 	}
@@ -295,7 +295,7 @@ func checkServerStarting(f *Facts, s *ServerFacts) *Finding {
 	if !s.Live || !s.shouldRun() || s.isReady() || s.Failure != "" || s.NeedsLogin || s.isSlowToStart(f.Now) {
 		return nil
 	}
-	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.said() + ".", Do: "Wait, then check again.", Command: f.cliCommand("upstream get %s", ops.ShellQuote(s.Name))}
+	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.notReadyReason() + ".", Do: "Wait, then check again.", Command: f.cliCommand("upstream get %s", ops.ShellQuote(s.Name))}
 }
 
 func checkServerDisabled(f *Facts, s *ServerFacts) *Finding {

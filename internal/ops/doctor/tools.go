@@ -12,8 +12,8 @@ func checkToolsWithoutHints(f *Facts, s *ServerFacts) *Finding {
 	if u == nil || !s.shouldRun() {
 		return nil
 	}
-	return &Finding{State: Warn, What: fmt.Sprintf("Tools of %s without hints: %d. Of these look like reads: %d.", s.Name, u.Tools, u.Reads),
-		Do: "Let inferred hints count. Correct wrong ones with hint_overrides.", Command: f.cliCommand("upstream set %s --infer-hints enforce", ops.ShellQuote(s.Name))}
+	return &Finding{State: Warn, What: fmt.Sprintf("Tools of %s without hints: %d. Tools that look like reads: %d.", s.Name, u.Tools, u.Reads),
+		Do: "Enforce inferred hints. Correct wrong ones with hint_overrides.", Command: f.cliCommand("upstream set %s --infer-hints enforce", ops.ShellQuote(s.Name))}
 }
 
 func checkDefinitionsAwaitApproval(f *Facts, s *ServerFacts) *Finding {

@@ -68,13 +68,13 @@ func newMetrics(r *prometheus.Registry) metrics {
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcpproxy_problems_total",
 			Help: "Calls that were refused or failed, by the code of the problem."}, []string{"code"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mcpproxy_call_duration_seconds",
-			Help:    "How long calls took that were neither refused nor held, waiting included.",
+			Help:    "Duration of calls that were neither refused nor held, including waiting.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}}, []string{"server", "lane"}),
 		own: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mcpproxy_call_own_duration_seconds",
 			Help:    "MCPProxy's own share of the duration of a call, without waiting for a slot and for the server.",
 			Buckets: []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5}}, []string{"lane"}),
 		searches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mcpproxy_search_duration_seconds",
-			Help:    "How long retrieve_tools took.",
+			Help:    "Duration of retrieve_tools.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5}}),
 		series: &sync.Map{}, labels: &serverLabelLimiter{seen: map[string]bool{}},
 	}
@@ -101,7 +101,7 @@ func (m *metrics) countCall(o *gate.CallStats) {
 		m.refusals.WithLabelValues(o.Code).Inc()
 	}
 	if o.Status != activity.Blocked && o.Status != activity.Held {
-		s.took.Observe(o.Took.Seconds())
+		s.took.Observe(o.Duration.Seconds())
 		s.own.Observe(o.Own.Seconds())
 	}
 }

@@ -27,7 +27,7 @@ var (
 	sessionsDesc = prometheus.NewDesc("mcpproxy_sessions", "Sessions of clients.", nil, nil)
 	serversDesc  = prometheus.NewDesc("mcpproxy_servers", "Servers by their state.", []string{"state"}, nil)
 	toolsDesc    = prometheus.NewDesc("mcpproxy_tools", "Tools by their status.", []string{"status"}, nil)
-	degradedDesc = prometheus.NewDesc("mcpproxy_log_degraded", "1 while records cannot be written, or the database is away.", nil, nil)
+	degradedDesc = prometheus.NewDesc("mcpproxy_log_degraded", "1 while records cannot be written, or the database is unavailable.", nil, nil)
 	backlogDesc  = prometheus.NewDesc("mcpproxy_log_backlog_entries", "Entries of the log that are not in the database yet.", nil, nil)
 	spoolDesc    = prometheus.NewDesc("mcpproxy_log_spool_bytes", "Size of the spool on the disk.", nil, nil)
 	recordsDesc  = prometheus.NewDesc("mcpproxy_log_records", "Records in the database.", nil, nil)

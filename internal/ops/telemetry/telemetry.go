@@ -67,7 +67,7 @@ const sendInterval = 30 * time.Second
 func New(ctx context.Context, o Options) (*Telemetry, error) {
 	t := &Telemetry{registry: prometheus.NewRegistry(), logger: o.Logger, version: o.Version, began: time.Now()}
 	t.metrics = newMetrics(t.registry)
-	about := prometheus.NewGauge(prometheus.GaugeOpts{Name: "mcpproxy_build_info", Help: "1; the label is the version.", ConstLabels: prometheus.Labels{"version": o.Version}})
+	about := prometheus.NewGauge(prometheus.GaugeOpts{Name: "mcpproxy_build_info", Help: "Always 1; the label contains the version.", ConstLabels: prometheus.Labels{"version": o.Version}})
 	about.Set(1)
 	t.registry.MustRegister(about, stateCollector{o.State}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if o.Endpoint == "" {
@@ -145,7 +145,7 @@ func (t *Telemetry) Close(ctx context.Context) error {
 	t.stop()
 	t.sending.Wait()
 	if err := errors.Join(t.traces.spans.Shutdown(ctx), t.sendMetrics(ctx), t.client.Stop(ctx)); err != nil {
-		t.logger.Info("telemetry that the endpoint did not take is lost", "error", err)
+		t.logger.Info("telemetry that the endpoint did not accept is lost", "error", err)
 	}
 	return nil
 }

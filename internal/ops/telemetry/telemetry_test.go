@@ -61,7 +61,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	for range callers {
 		all.Go(func() {
 			for i := range servers {
-				x.CallEnded(gate.CallStats{Server: fmt.Sprint("server-", i), Operation: "read", Status: activity.Success, Took: time.Millisecond}, nil)
+				x.CallEnded(gate.CallStats{Server: fmt.Sprint("server-", i), Operation: "read", Status: activity.Success, Duration: time.Millisecond}, nil)
 			}
 		})
 	}
@@ -78,8 +78,8 @@ func TestLabelsAreBounded(t *testing.T) {
 // Refusals are counted by code and have no duration. Failures have a duration.
 func TestOutcomes(t *testing.T) {
 	x := telemeter(t, "")
-	x.CallEnded(gate.CallStats{Server: "s", Operation: "write", Status: activity.Blocked, Code: "TOOL_LOCKED", Took: time.Second}, nil)
-	x.CallEnded(gate.CallStats{Server: "s", Operation: "write", Status: activity.Failed, Code: "TIMEOUT", Took: 3 * time.Second, Own: time.Millisecond}, nil)
+	x.CallEnded(gate.CallStats{Server: "s", Operation: "write", Status: activity.Blocked, Code: "TOOL_LOCKED", Duration: time.Second}, nil)
+	x.CallEnded(gate.CallStats{Server: "s", Operation: "write", Status: activity.Failed, Code: "TIMEOUT", Duration: 3 * time.Second, Own: time.Millisecond}, nil)
 	x.CallEnded(gate.CallStats{Status: activity.Blocked, Code: "INVALID_NAME"}, nil)
 	text := page(t, x)
 	for _, want := range []string{
@@ -202,7 +202,7 @@ func TestHeadersOfTheEndpoint(t *testing.T) {
 // BenchmarkEnded measures CallEnded for a call without a trace.
 func BenchmarkEnded(b *testing.B) {
 	x := telemeter(b, "")
-	o := gate.CallStats{Server: "s", Operation: "read", Status: activity.Success, Took: time.Millisecond, Own: time.Microsecond}
+	o := gate.CallStats{Server: "s", Operation: "read", Status: activity.Success, Duration: time.Millisecond, Own: time.Microsecond}
 	b.ReportAllocs()
 	for b.Loop() {
 		x.CallEnded(o, x.StartTrace(time.Time{}, "", ""))

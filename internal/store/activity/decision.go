@@ -67,7 +67,7 @@ type Decision struct {
 	Lane           *ArgumentLane `json:"lane,omitempty" doc:"The operation type according to the arguments. Absent if the arguments were not evaluated."`
 	Approval       string        `json:"approval,omitempty" doc:"The id of the approval or lease that allowed a held call. Absent if the call was not held."`
 	Profile        string        `json:"profile,omitempty" doc:"The profiles that limited the caller."`
-	ConfigRevision string        `json:"config_revision,omitempty" doc:"The revision of the configuration that was in force."`
+	ConfigRevision string        `json:"config_revision,omitempty" doc:"The revision of the configuration that was active."`
 }
 
 func (d *Decision) readOrWriteMembers(c *jsonMemberCodec) {

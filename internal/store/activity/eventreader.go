@@ -56,7 +56,7 @@ type EntryEvent struct {
 
 // errGap means that the entries after a position are unavailable: the position is too old or belongs to another chain,
 // or the following entries are damaged.
-var errGap = errors.New("the log does not have what follows")
+var errGap = errors.New("the log does not contain the following entry")
 
 // maxEventsPerRead is the maximum number of events that one read returns.
 const maxEventsPerRead = 128

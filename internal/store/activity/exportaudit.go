@@ -57,9 +57,9 @@ func (a *ExportAudit) AddGapOrCheckpoint(p ChainPart) *Break {
 	if c := p.Checkpoint; c != nil {
 		switch {
 		case c.Chain != a.End.Chain:
-			return newChainBreak(c.Seq, "", "The signature at entry %d is of another log.", c.Seq)
+			return newChainBreak(c.Seq, "", "The signature at entry %d belongs to another log.", c.Seq)
 		case !c.HasValidSignature():
-			return newChainBreak(c.Seq, "", "The signature at entry %d does not fit.", c.Seq)
+			return newChainBreak(c.Seq, "", "The signature at entry %d does not match.", c.Seq)
 		}
 		if string(c.Key) != string(a.Key) {
 			a.otherKeyCheckpoints = append(a.otherKeyCheckpoints, c)
@@ -173,7 +173,7 @@ func (a *ExportAudit) FinishAudit() *Break {
 	}
 	switch seq := a.firstUnsigned(a.End.Seq); {
 	case next <= a.End.Seq:
-		return newChainBreak(next, "", "What follows entry %d is missing: the log had %d.", next-1, a.End.Seq)
+		return newChainBreak(next, "", "The entries after entry %d are missing: the log had %d entries.", next-1, a.End.Seq)
 	case a.erasureCheck.firstUnrecordedErasure() != nil:
 		return a.erasureCheck.first
 	case a.Key != nil && a.prunedUpTo > 0 && !a.cutSigned && a.signedFrom == 0:

@@ -180,7 +180,7 @@ func TestDeclarationsAreBounded(t *testing.T) {
 			t.Errorf("the declaration has %d bytes: %.200s", len(kept), kept)
 		}
 	}
-	w := actorRefusalWindow{text: maxRefusedText}
+	w := actorRefusalWindow{text: maxRefusalText}
 	if m := w.toBoundedRecord(&Record{Metadata: Metadata{Intent: &Intent{Declared: json.RawMessage(`{}`)}}}, 100); m.Metadata.Intent.Declared != nil {
 		t.Error("a declaration was stored although the refused client has reached its limit")
 	}

@@ -118,7 +118,7 @@ func (e *outcomeWriter) clearBackupIfDrained() {
 	defer e.mu.Unlock()
 	if len(e.waiting) == 0 && e.earlierTaken {
 		if err := e.spool.clearOutcomeBackup(); err != nil {
-			e.logger.Warn("outcomes that are written by now cannot be forgotten", "error", err)
+			e.logger.Warn("outcomes that are already written cannot be deleted", "error", err)
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (e *outcomeWriter) endInterruptedRecords(pending []UnfinishedRecord, past s
 		if u.ID > past {
 			continue
 		}
-		p := newOutcomePayload(u.Seq, &Outcome{Status: Interrupted, ErrorMessage: "MCPProxy ended before the answer came."})
+		p := newOutcomePayload(u.Seq, &Outcome{Status: Interrupted, ErrorMessage: "MCPProxy stopped before the response arrived."})
 		end := RecordFacts{Status: Interrupted}
 		d := entryDraft{kind: KindEnd, id: u.ID, of: u.Seq}
 		if kept, ok := e.spool.keptOutcomes[u.ID]; ok && kept.Of == u.Seq {

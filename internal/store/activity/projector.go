@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	batchBytes = 4 << 20 // approximate maximum in one transaction of the store
-	maxAge     = time.Second
-	retryFirst = 100 * time.Millisecond
-	retryLast  = 2 * time.Second
-	mostLost   = 3 // number of consecutive lost connections that do not count as a failure
-	retryEnds  = time.Second
-	idleAfter  = 5 * time.Second
-	tidyEvery  = time.Minute
+	batchBytes      = 4 << 20 // approximate maximum in one transaction of the store
+	maxAge          = time.Second
+	firstRetryDelay = 100 * time.Millisecond
+	maxRetryDelay   = 2 * time.Second
+	mostLost        = 3 // number of consecutive lost connections that do not count as a failure
+	retryEnds       = time.Second
+	idleAfter       = 5 * time.Second
+	tidyEvery       = time.Minute
 
 	// removeSegments is the minimum number of projected segments, in addition to the spare ones, before they are
 	// removed while other work is pending.
@@ -60,15 +60,15 @@ type projector struct {
 // tries again. If the store only lost its connections, this does not count as a failure, and callers keep waiting.
 func (p *projector) run(ctx context.Context) {
 	lost := 0 // number of consecutive times that the connections were lost
-	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
+	for wait := firstRetryDelay; ; wait = min(2*wait, maxRetryDelay) {
 		began := time.Now()
 		err := p.catchUpAndProject(ctx)
 		p.closeReader()
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > retryLast {
-			wait = retryFirst
+		if time.Since(began) > maxRetryDelay {
+			wait = firstRetryDelay
 		}
 		if p.caughtUp {
 			lost = 0
@@ -134,7 +134,7 @@ func (p *projector) resumeFromStore(ctx context.Context) error {
 		pos.Seq = p.openedAtSeq
 	}
 	p.resumed = true
-	p.signedBy, p.erasing = pos.Signer, p.erasing || pos.Erasing
+	p.signedBy, p.erasing = pos.Signer, p.erasing || pos.HasPendingErasures
 	p.setPosition(pos)
 	p.recorder.recordDamage(notes)
 	p.recordSigningKey()

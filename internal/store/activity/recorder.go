@@ -43,7 +43,7 @@ func (c *recordWriter) recordDamage(notes []string) {
 		c.logger.Error("the activity log was damaged", "what", note)
 		r := Record{Type: System, Status: Failed, ErrorMessage: note, Metadata: Metadata{Action: "activity_log_damaged"}}
 		if _, err := c.writeRecord(KindWhole, &r); err != nil {
-			c.logger.Error("damage of the activity log cannot be put on record", "error", err)
+			c.logger.Error("damage of the activity log cannot be recorded", "error", err)
 		}
 	}
 }
@@ -51,5 +51,5 @@ func (c *recordWriter) recordDamage(notes []string) {
 func newUnwritableError(err error) error {
 	return problem.New(problem.AuditUnavailable,
 		"The activity log cannot be written, and nothing is done without a record.",
-		"Make room on the disk of the data directory, or see `mcpproxy status`, and try again.").Because(err)
+		"Free space on the disk of the data directory, or see `mcpproxy status`, and try again.").Because(err)
 }

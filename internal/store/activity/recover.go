@@ -92,7 +92,7 @@ func (s *spool) openSecondCopy() (left [2][]byte, safe int64) {
 		r, left, safe, err = openRecentCopy(path)
 	}
 	if err != nil {
-		s.logger.Warn("the newest entries are kept in one place only", "error", err)
+		s.logger.Warn("the newest entries are stored in one location only", "error", err)
 		return left, 0
 	}
 	s.recent, s.keptOutcomes = r, readOutcomeBackup(r.outcomesFile)

@@ -18,7 +18,7 @@ func (l *Log) EraseFields(ctx context.Context, by Record, idOrPrefix string, fie
 		return r, err
 	}
 	if r.Status == Pending {
-		return r, problem.Newf(problem.Conflict, "The call of record %s is under way.", r.ID).WithHint("Try again when it has ended.")
+		return r, problem.Newf(problem.Conflict, "The call of record %s is still running.", r.ID).WithHint("Try again when it has ended.")
 	}
 	stored, err := l.store.GetStoredRecord(ctx, r.ID)
 	if err != nil {
@@ -31,7 +31,7 @@ func (l *Log) EraseFields(ctx context.Context, by Record, idOrPrefix string, fie
 		}
 		if old {
 			return r, problem.Newf(problem.Conflict, "Record %s was written by an earlier version, which chained its values as they are: nothing of it can be erased without breaking the chain.", r.ID).
-				WithHint("It goes with the retention: see activity_retention_days.")
+				WithHint("It is deleted after the retention period: see activity_retention_days.")
 		}
 		return r, problem.Newf(problem.InvalidParameter, "Record %s has no %s.", r.ID, f).With("parameter", "field").With("value", string(f))
 	}

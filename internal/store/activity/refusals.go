@@ -22,17 +22,17 @@ const (
 	maxRefusals         = 1000
 	maxRefusalsOfOrigin = 250
 	// Maximum bytes of the caller's texts in these records. Above it, records have no arguments and only short texts.
-	maxRefusedText = 1 << 20
-	briefText      = 256
+	maxRefusalText = 1 << 20
+	maxBriefText   = 256
 
-	// The count of a repeated refusal is first written after countFirst. The interval doubles each time, up to
-	// countLast.
-	countFirst = 10 * time.Second
-	countLast  = 10 * time.Minute
+	// The count of a repeated refusal is first written after firstCountDelay. The interval doubles each time, up to
+	// maxCountDelay.
+	firstCountDelay = 10 * time.Second
+	maxCountDelay   = 10 * time.Minute
 
-	floodAfter   = 1000 // refusals of one actor in a window after which a flood is reported
-	maxNames     = 4096 // maximum number of distinct names counted among the further refusals
-	endedWindows = 4    // maximum number of ended windows whose counts wait to be written
+	floodThreshold  = 1000 // refusals of one actor in a window after which a flood is reported
+	maxNames        = 4096 // maximum number of distinct names counted among the further refusals
+	maxEndedWindows = 4    // maximum number of ended windows whose counts wait to be written
 )
 
 // refusalCounter combines identical refusals in one record. It writes the first refusal immediately, counts the others
@@ -102,7 +102,7 @@ func (f *refusalCounter) addRefusal(r *Record) error {
 	w := f.currentWindow(r.Actor, now)
 	w.times++
 	w.last = f.log.spool.now().UTC()
-	if w.times > floodAfter {
+	if w.times > floodThreshold {
 		f.recordFlood(w)
 	}
 	defer f.updateFlood(w)
@@ -184,14 +184,14 @@ func (w *actorRefusalWindow) toBoundedRecord(r *Record, most int) *Record {
 	for _, warning := range m.Metadata.Warnings[:min(len(m.Metadata.Warnings), maxWarnings)] {
 		size += min(len(warning), maxMessage)
 	}
-	if w.text+size <= maxRefusedText {
+	if w.text+size <= maxRefusalText {
 		w.text += size
 		return &m
 	}
 	m.RequestBytes = max(m.RequestBytes, int64(len(m.Arguments)))
 	m.ArgumentsTruncated = len(m.Arguments) > 0
 	m.Arguments, m.Metadata.Warnings, m.Metadata.Search = nil, nil, nil
-	m.ErrorMessage, m.Metadata.Detail = clipText(m.ErrorMessage, briefText), clipText(m.Metadata.Detail, briefText)
+	m.ErrorMessage, m.Metadata.Detail = clipText(m.ErrorMessage, maxBriefText), clipText(m.Metadata.Detail, maxBriefText)
 	if in := m.Metadata.Intent; in != nil {
 		m.Metadata.Intent = &Intent{OperationType: in.OperationType, DataSensitivity: in.DataSensitivity}
 	}
@@ -205,7 +205,7 @@ func (f *refusalCounter) writeFirstRefusal(w *actorRefusalWindow, k *countedRefu
 		return err
 	}
 	r.ID, r.Timestamp = m.ID, m.Timestamp
-	k.id, k.seq, k.times, k.written, k.last, k.countInterval = m.ID, run.seq, 1, 1, m.Timestamp, countFirst
+	k.id, k.seq, k.times, k.written, k.last, k.countInterval = m.ID, run.seq, 1, 1, m.Timestamp, firstCountDelay
 	f.byID[k.id] = k
 	w.all = append(w.all, k)
 	return nil
@@ -425,7 +425,7 @@ func (f *refusalCounter) markCountWritten(d *dueCount, well bool, now time.Time)
 	if well {
 		d.of.written = d.times
 	}
-	d.of.countInterval = min(2*d.of.countInterval, countLast)
+	d.of.countInterval = min(2*d.of.countInterval, maxCountDelay)
 	d.of.due = now.Add(d.of.countInterval)
 }
 
@@ -439,7 +439,7 @@ func (f *refusalCounter) dropWrittenWindows() {
 		f.forgetWindow(w)
 		return true
 	})
-	for len(f.ended) > endedWindows {
+	for len(f.ended) > maxEndedWindows {
 		f.log.logger.Error("the counts of refused calls cannot be written and are lost", "actor", f.ended[0].actor)
 		f.forgetWindow(f.ended[0])
 		f.ended = slices.Delete(f.ended, 0, 1)

@@ -156,12 +156,12 @@ func TestCountsOutliveTheProcess(t *testing.T) {
 		if got := copyAt("early"); len(got) != 1 || got[0].Repeated != 0 || got[0].Status != Blocked {
 			t.Errorf("before the first count was written: %+v", got)
 		}
-		time.Sleep(countFirst + time.Second)
+		time.Sleep(firstCountDelay + time.Second)
 		if got := copyAt("late"); len(got) != 1 || got[0].Repeated != 10 {
 			t.Errorf("after the first count was written: %+v", got)
 		}
 		appendRefusal(t, l, nil)
-		time.Sleep(2*countFirst + time.Second)
+		time.Sleep(2*firstCountDelay + time.Second)
 		if got := copyAt("later"); len(got) != 1 || got[0].Repeated != 11 {
 			t.Errorf("after the second count was written: %+v", got)
 		}

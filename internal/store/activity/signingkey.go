@@ -75,7 +75,7 @@ func (k *SigningKey) writeFile() error {
 		err = ondisk.ReplaceFile(k.path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	}
 	if err != nil {
-		return fmt.Errorf("keep the key of the activity log: %w", err)
+		return fmt.Errorf("store the key of the activity log: %w", err)
 	}
 	return nil
 }

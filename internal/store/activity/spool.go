@@ -29,31 +29,31 @@ type spool struct {
 
 	recentDir string // directory of the second copy of the newest entries; "" to keep it in the memory of the process
 
-	mu             sync.Mutex // guards the fields below
-	writeDone      sync.Cond  // signals the end of a write
-	syncing        sync.Mutex // serializes syncFiles; locked before mu
-	writing        bool       // whether a goroutine is writing, without holding mu
-	closed         bool
-	ids            ulidGenerator
-	chain          string
-	lastEncoded    chainLink // the last encoded entry
-	durable        chainLink // the last written entry
-	synced         chainLink // the last entry that is known to be on the disk
-	projected      int64     // the last entry that the store has
-	run            *writeRun
-	writeError     error     // error of the last write; nil if it succeeded
-	blockedBy      error     // error that makes the spool refuse new records; nil if it accepts them
-	storeError     error     // like blockedBy, but because of the store
-	deletedAt      time.Time // when the spool was last found deleted
-	queue          entryQueue
-	lastAppendTime time.Time   // time of the last entry
-	segments       []*segment  // oldest first
-	pendingBytes   int64       // encoded bytes that are not written yet
-	reservedUpTo   int64       // offset in the last segment up to which room is reserved
-	followerWake   wakeSignal  // raised at each write; nil if there is no follower
-	followed       int64       // the last entry that the follower read
-	owedOutcomes   int         // number of expected outcomes, for which room is reserved
-	retired        []spoolFile // files of full segments that must be synced and closed
+	mu               sync.Mutex // guards the fields below
+	writeDone        sync.Cond  // signals the end of a write
+	syncing          sync.Mutex // serializes syncFiles; locked before mu
+	writing          bool       // whether a goroutine is writing, without holding mu
+	closed           bool
+	ids              ulidGenerator
+	chain            string
+	lastEncoded      chainLink // the last encoded entry
+	durable          chainLink // the last written entry
+	synced           chainLink // the last entry that is known to be on the disk
+	projected        int64     // the last entry that the store has
+	run              *writeRun
+	writeError       error     // error of the last write; nil if it succeeded
+	blockedBy        error     // error that makes the spool refuse new records; nil if it accepts them
+	storeError       error     // like blockedBy, but because of the store
+	deletedAt        time.Time // when the spool was last found deleted
+	queue            entryQueue
+	lastAppendTime   time.Time   // time of the last entry
+	segments         []*segment  // oldest first
+	pendingBytes     int64       // encoded bytes that are not written yet
+	reservedUpTo     int64       // offset in the last segment up to which room is reserved
+	followerWake     wakeSignal  // raised at each write; nil if there is no follower
+	followed         int64       // the last entry that the follower read
+	expectedOutcomes int         // number of expected outcomes, for which room is reserved
+	fullSegments     []spoolFile // files of full segments that must be synced and closed
 
 	// Only the writer (see writing) changes the next three fields, while it holds mu. lastSegment is also in segments.
 	lastSegment     *segment
@@ -84,9 +84,9 @@ func (s *spool) appendEntry(d *entryDraft) (entryIdentity, error) {
 	if err := s.ensureRoomFor(d); err != nil {
 		return entryIdentity{}, err
 	}
-	st, owed := s.encodeEntry(d), s.owedOutcomes
-	s.owedOutcomes = s.countOwedOutcomesAfter(d)
-	change := s.owedOutcomes - owed
+	st, owed := s.encodeEntry(d), s.expectedOutcomes
+	s.expectedOutcomes = s.countOwedOutcomesAfter(d)
+	change := s.expectedOutcomes - owed
 	r := s.run
 	for s.durable.seq < st.seq && r.err == nil {
 		if s.writing {
@@ -96,7 +96,7 @@ func (s *spool) appendEntry(d *entryDraft) (entryIdentity, error) {
 		}
 	}
 	if r.err != nil && st.seq > r.durable {
-		s.owedOutcomes -= change
+		s.expectedOutcomes -= change
 		return entryIdentity{}, r.err
 	}
 	return st, nil
@@ -150,11 +150,11 @@ func (s *spool) setStoreError(err error) {
 func (s *spool) countOwedOutcomesAfter(d *entryDraft) int {
 	switch {
 	case d.kind == KindBegin:
-		return s.owedOutcomes + 1
+		return s.expectedOutcomes + 1
 	case d.roomReserved:
-		return s.owedOutcomes - 1
+		return s.expectedOutcomes - 1
 	}
-	return s.owedOutcomes
+	return s.expectedOutcomes
 }
 
 // hasRoomFor reports whether room is reserved for the entry and for owed expected outcomes.
@@ -221,9 +221,9 @@ func (s *spool) close(ended bool) error {
 // listOpenFiles returns the open files, oldest first.
 func (s *spool) listOpenFiles() []spoolFile {
 	if s.file == nil {
-		return s.retired
+		return s.fullSegments
 	}
-	return append(slices.Clip(s.retired), s.file)
+	return append(slices.Clip(s.fullSegments), s.file)
 }
 
 // lastDurableSeq returns the sequence number of the last durable entry.

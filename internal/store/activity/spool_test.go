@@ -558,8 +558,8 @@ func TestFullSegmentsAreSynced(t *testing.T) {
 	}
 	defer s.close(true)
 	appendN(t, s, 100)
-	if len(s.segments) < 3 || len(s.retired) == 0 {
-		t.Fatalf("got %d segments, %d of them full and not synced", len(s.segments), len(s.retired))
+	if len(s.segments) < 3 || len(s.fullSegments) == 0 {
+		t.Fatalf("got %d segments, %d of them full and not synced", len(s.segments), len(s.fullSegments))
 	}
 	if last, err := s.syncFiles(); err != nil || last != s.durable {
 		t.Errorf("syncFiles gave %v, %v", last, err)

@@ -119,7 +119,7 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 	if !copied {
 		s.recent.skipEntriesUpTo(w.target.seq)
 	} else if err := s.recent.appendRanges(s.chain, w.from, w.target, w.at, w.waiting); err != nil {
-		s.logger.Warn("the newest entries are kept in one place only", "error", err)
+		s.logger.Warn("the newest entries are stored in one location only", "error", err)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (s *spool) prepareRoom(size int64, full bool) (done bool, err error) {
 // switchWriteTarget makes the spool continue writing to p.
 func (s *spool) switchWriteTarget(p writeTarget) {
 	if s.file != nil && s.file != p.file {
-		s.retired = append(s.retired, s.file)
+		s.fullSegments = append(s.fullSegments, s.file)
 	}
 	s.file, s.reservedUpTo, s.needsNewSegment = p.file, p.reserved, false
 	if s.lastSegment != p.segment {
@@ -208,7 +208,7 @@ func (s *spool) detachLastSegment() {
 	defer s.mu.Unlock()
 	s.segments = s.segments[:len(s.segments)-1]
 	if s.file != nil {
-		s.retired = append(s.retired, s.file)
+		s.fullSegments = append(s.fullSegments, s.file)
 	}
 	s.lastSegment, s.file = nil, nil
 }
@@ -232,8 +232,8 @@ func (s *spool) syncFiles() (target chainLink, err error) {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
 	s.mu.Lock()
-	target, file, retired := s.durable, s.file, s.retired
-	s.retired = nil
+	target, file, retired := s.durable, s.file, s.fullSegments
+	s.fullSegments = nil
 	known := s.synced == target
 	s.mu.Unlock()
 	for _, f := range retired {

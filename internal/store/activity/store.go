@@ -152,8 +152,8 @@ type SpoolPosition struct {
 	Offset  int64
 	// Signer is the key that was last recorded, in hexadecimal. Erasing reports whether there are pending erasures.
 	// They are not part of the position.
-	Signer  string
-	Erasing bool
+	Signer             string
+	HasPendingErasures bool
 }
 
 // StoredRecord contains the entries of a record with their sequence numbers and hashes: the entry that began it, and

@@ -133,13 +133,13 @@ func TestOutcomesAreWrittenWhileTheStoreIsAway(t *testing.T) {
 		d.set(func(d *faultyDisk) { d.room = 0 })
 		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
 		d.set(func(d *faultyDisk) { d.room = -1 })
-		time.Sleep(2 * retryLast)
+		time.Sleep(2 * maxRetryDelay)
 		synctest.Wait()
 		if n := l.outcomes.waitingCount(); n != 0 {
 			t.Errorf("%d outcomes still wait", n)
 		}
 		st.setFail(nil)
-		time.Sleep(retryLast)
+		time.Sleep(maxRetryDelay)
 		synctest.Wait()
 		if got := listRecords(t, l); len(got) != 2 || got[1].Status != Success {
 			t.Errorf("%+v", got)
@@ -163,7 +163,7 @@ func TestADiskThatIsFullForEverything(t *testing.T) {
 		time.Sleep(time.Minute)
 		d.set(func(d *faultyDisk) { d.room = -1 })
 		st.setFail(nil)
-		time.Sleep(retryLast + retryEnds + maxAge)
+		time.Sleep(maxRetryDelay + retryEnds + maxAge)
 		synctest.Wait()
 		if h := l.Health(); h.Degraded || h.Backlog != 0 {
 			t.Errorf("health = %+v", h)
@@ -190,7 +190,7 @@ func TestRecoveredStoreGetsPendingRecords(t *testing.T) {
 		_, err := l.List(t.Context(), Filter{})
 		wantCode(t, err, problem.AuditUnavailable)
 		st.setFail(nil)
-		time.Sleep(retryLast + time.Millisecond)
+		time.Sleep(maxRetryDelay + time.Millisecond)
 		synctest.Wait()
 		if got := listRecords(t, l); len(got) != 6 {
 			t.Errorf("got %d records, want 6", len(got))

@@ -74,7 +74,7 @@ func (m *spoolSnapshot) firstBreak() (*Break, error) {
 	case err != nil:
 		return nil, err
 	case !all:
-		return &Break{Seq: max(0, last.seq) + 1, Reason: fmt.Sprintf("In the spool, what follows entry %d was changed, removed or inserted.", max(0, last.seq))}, nil
+		return &Break{Seq: max(0, last.seq) + 1, Reason: fmt.Sprintf("In the spool, entries after entry %d were changed, removed or inserted.", max(0, last.seq))}, nil
 	case last.seq >= 0 && last != (chainLink{m.end.Seq, m.end.Hash}):
 		return &Break{Seq: min(last.seq, m.end.Seq) + 1, Reason: fmt.Sprintf("The spool ends with entry %d instead of the last written entry %d.", last.seq, m.end.Seq)}, nil
 	}
@@ -132,7 +132,7 @@ func findSpoolBreak(dir string) (m spoolSnapshot, first *Break, err error) {
 	if torn, err := m.endsInTornLine(last); torn || err != nil {
 		return m, nil, err
 	}
-	return m, &Break{Seq: m.end.Seq + 1, Reason: fmt.Sprintf("In the spool, what follows entry %d was changed, removed or inserted.", m.end.Seq)}, nil
+	return m, &Break{Seq: m.end.Seq + 1, Reason: fmt.Sprintf("In the spool, entries after entry %d were changed, removed or inserted.", m.end.Seq)}, nil
 }
 
 // endsInTornLine reports whether only an unfinished line follows the last valid entry. A killed process leaves such a
@@ -342,7 +342,7 @@ func (c *chainChecker) checkCheckpoint(p *SignedCheckpoint) error {
 	case p.Seq == c.lastLink.seq && p.Hash != c.lastLink.hash:
 		return c.setBreak(p.Seq, "", "Entry %d is not the one that was signed.", p.Seq)
 	case !p.HasValidSignature():
-		return c.setBreak(p.Seq, "", "The signature at entry %d does not fit.", p.Seq)
+		return c.setBreak(p.Seq, "", "The signature at entry %d does not match.", p.Seq)
 	}
 	if string(p.Key) != string(c.key) {
 		c.otherKeyCheckpoints = append(c.otherKeyCheckpoints, p)

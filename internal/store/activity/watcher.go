@@ -46,7 +46,7 @@ func (w *spoolWatcher) checkAndRepair() {
 		return
 	}
 	stalled := time.AfterFunc(stalledAfter, func() {
-		w.blockNewRecords(fmt.Errorf("the disk of %s has not answered for %s", w.dir, stalledAfter))
+		w.blockNewRecords(fmt.Errorf("the disk of %s has not responded for %s", w.dir, stalledAfter))
 	})
 	defer stalled.Stop()
 	target, syncErr := w.syncFiles()
@@ -105,14 +105,14 @@ func (w *spoolWatcher) replaceDeletedCopy() {
 	}
 	next, _, _, err := openRecentCopy(path)
 	if err != nil {
-		w.logger.Warn("the newest entries are kept in one place only", "error", err)
+		w.logger.Warn("the newest entries are stored in one location only", "error", err)
 		next = newInProcessCopy()
 	}
 	w.recent = next
 	if ok && len(carry.lines) > 0 && next.makeRoom(len(carry.lines), 0) {
 		err := next.appendRanges(w.chain, carry.prev, carry.last, carry.at, []blockRange{{data: carry.lines}})
 		if err != nil {
-			w.logger.Warn("the newest entries are kept in one place only", "error", err)
+			w.logger.Warn("the newest entries are stored in one location only", "error", err)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func (w *spoolWatcher) checkIfWritableAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for !w.closed {
-		done, err := w.prepareRoom(int64(w.owedOutcomes+1)*outcomeRoom, false)
+		done, err := w.prepareRoom(int64(w.expectedOutcomes+1)*outcomeRoom, false)
 		if err != nil {
 			return
 		}
@@ -204,7 +204,7 @@ func (w *spoolWatcher) repairSpool(gone bool) error {
 		return nil
 	}
 	w.writing = true
-	base, owed, was := min(w.synced.seq, w.projected), w.owedOutcomes, w.blockedBy
+	base, owed, was := min(w.synced.seq, w.projected), w.expectedOutcomes, w.blockedBy
 	w.mu.Unlock()
 
 	there, base, err := w.listChainSegments(w.chain, base)
@@ -231,7 +231,7 @@ func (w *spoolWatcher) repairSpool(gone bool) error {
 	w.closeAbandonedFiles()
 	w.switchWriteTarget(next)
 	w.synced, w.blockedBy, w.writeError = w.durable, nil, nil
-	w.logger.Info("the activity log is kept again", "after", was, "written_again", again.last.seq-again.prev.seq)
+	w.logger.Info("the activity log is stored again", "after", was, "written_again", again.last.seq-again.prev.seq)
 	return nil
 }
 
@@ -243,7 +243,7 @@ func (w *spoolWatcher) closeAbandonedFiles() {
 			w.logger.Debug("a segment of the activity log did not close", "error", err)
 		}
 	}
-	w.retired, w.file = nil, nil
+	w.fullSegments, w.file = nil, nil
 }
 
 // relockDir locks the directory again after it was deleted and recreated.

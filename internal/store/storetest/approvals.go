@@ -90,7 +90,7 @@ func testApprovals(t *testing.T, setup Setup) {
 	definitionOf(tool.KindResource, "one", "a", "")
 
 	// A second proposal with the same name is rejected, and the rest of its change set is not stored.
-	if err := s.SaveApprovals(ctx, approval.ChangeSet{Server: "two", Forget: true, Settle: "other", Propose: &proposal}); err == nil {
+	if err := s.SaveApprovals(ctx, approval.ChangeSet{Server: "two", Forget: true, RemoveProposal: "other", Propose: &proposal}); err == nil {
 		t.Error("SaveApprovals accepted two proposals with the same name")
 	}
 	want(all)
@@ -107,7 +107,7 @@ func testApprovals(t *testing.T, setup Setup) {
 	all.Tools["one"][0] = a
 	want(all)
 	a.Pin = nil
-	save(approval.ChangeSet{Server: "one", Tools: []approval.DecisionRow{a}, Unpin: true, Settle: "new"})
+	save(approval.ChangeSet{Server: "one", Tools: []approval.DecisionRow{a}, RevokeLaunch: true, RemoveProposal: "new"})
 	definition("one", "a", "")
 	all.Tools["one"][0], all.Launches, all.Proposals = a, nil, nil
 	want(all)

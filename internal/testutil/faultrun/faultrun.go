@@ -59,7 +59,7 @@ type Scenario struct {
 	disk func(dir string, rnd *rand.Rand) (*faultfs.Mount, error)
 	// fault injects the fault, and returns the function that ends it.
 	fault func(x *scenarioRun) (end func() error, err error)
-	// small means that the disk has no room for the records of many calls.
+	// small means that the disk has no space for the records of many calls.
 	small  bool
 	config string // additional settings, with a trailing comma
 	// live means that the fault ends and the daemon recovers before the kill. Otherwise the process is killed during

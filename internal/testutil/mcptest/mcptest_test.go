@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestOfficialClient: the official NewSDKServer takes the fake for a good server.
+// TestOfficialClient checks that the client of the official SDK accepts the fake server.
 func TestOfficialClient(t *testing.T) {
 	transports := map[string]func(t *testing.T) mcp.Transport{
 		"json": func(t *testing.T) mcp.Transport {

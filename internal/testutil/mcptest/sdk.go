@@ -48,8 +48,8 @@ func NewSDKServer() *mcp.Server {
 	return s
 }
 
-// ServeSDKHTTP returns the addresses of the server of NewSDKServer over streamable HTTP, by how it
-// answers.
+// ServeSDKHTTP serves NewSDKServer over streamable HTTP and returns the addresses by kind of
+// response.
 func ServeSDKHTTP(t testing.TB) map[string]string {
 	s := NewSDKServer()
 	serve := func(opt *mcp.StreamableHTTPOptions) string {
@@ -62,7 +62,7 @@ func ServeSDKHTTP(t testing.TB) map[string]string {
 	}
 }
 
-// ServeSDKOverSSE returns the address of the server of NewSDKServer over the older transport, with
+// ServeSDKOverSSE returns the address of the server of NewSDKServer over the HTTP+SSE transport of the legacy protocol, with
 // a tool held, which ends only when it is cancelled. held receives a value when the tool starts and
 // another when it is cancelled. drop ends the streams.
 func ServeSDKOverSSE(t testing.TB) (url string, held chan struct{}, drop func()) {

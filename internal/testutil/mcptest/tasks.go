@@ -11,12 +11,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// NewTaskServer makes a server whose tools run as tasks: the tasks of 2025-11-25, or, if modern, those of the extension
-// io.modelcontextprotocol/tasks. A task's name is the argument id. It moves on when a client reads it, so that the same
-// requests get the same answers. With the argument ask it asks for input once.
+// NewTaskServer returns a server whose tools run as tasks: the tasks of 2025-11-25, or, if modern, those of the extension
+// io.modelcontextprotocol/tasks. A task's name is the argument id. Its state advances when a client reads it, so that the same
+// requests get the same responses. With the argument ask, it requests input once.
 //
-//	work   as a task or at once, answers with its id and the input that it received
-//	must   as a task only
+//	work   runs as a task or directly, and returns its id and the input that it received
+//	must   runs only as a task
 func NewTaskServer(modern bool) *Server {
 	t := &taskServer{modern: modern, byID: map[string]*task{}, listens: map[string]map[*Call]bool{}}
 	tools := []Tool{
@@ -48,7 +48,7 @@ type task struct {
 	done       chan struct{} // closed when the task is released or cancelled
 }
 
-// formatState is the task as its revision shows it.
+// formatState returns the task in the form of its protocol revision.
 func (t *taskServer) formatState(k *task) string {
 	ttl, poll := "ttl", "pollInterval"
 	if t.modern {
@@ -86,7 +86,7 @@ func (k *task) relatedTaskMeta() string {
 	return `,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":` + quoteJSON(k.id) + `}}`
 }
 
-// handleToolCall is the call of a tool.
+// handleToolCall runs a tool call.
 func (t *taskServer) handleToolCall(c *Call) (json.RawMessage, error) {
 	id, _ := wirejson.String(wirejson.Find(c.Arguments, "id"))
 	ask, _ := wirejson.Bool(wirejson.Find(c.Arguments, "ask"))
@@ -153,7 +153,7 @@ func (t *taskServer) handleRequest(method string, c *Call) (json.RawMessage, err
 	return t.awaitResult(k, c)
 }
 
-// getAndAdvance returns the state, and moves the task on.
+// getAndAdvance returns the state, and advances the task.
 func (t *taskServer) getAndAdvance(k *task) json.RawMessage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,7 +170,7 @@ func (t *taskServer) getAndAdvance(k *task) json.RawMessage {
 	return json.RawMessage(out)
 }
 
-// setStatus changes the status and says so. The lock is held.
+// setStatus changes the status and notifies listeners. The caller holds the lock.
 func (t *taskServer) setStatus(k *task, status string) {
 	k.status = status
 	if !t.modern {
@@ -205,8 +205,8 @@ func (t *taskServer) cancelTask(k *task) (json.RawMessage, error) {
 	return json.RawMessage("{" + t.formatState(k) + "}"), nil
 }
 
-// awaitResult is tasks/result: it asks if there is something to ask, and waits for
-// the end.
+// awaitResult implements tasks/result: it requests input if necessary, and waits for
+// the end of the task.
 func (t *taskServer) awaitResult(k *task, c *Call) (json.RawMessage, error) {
 	t.mu.Lock()
 	status := k.status
@@ -251,7 +251,7 @@ func (t *taskServer) listTasks(of *clientConn) json.RawMessage {
 	return json.RawMessage(out + "]}")
 }
 
-// handleListen tells of the tasks that are asked for, until the client has enough.
+// handleListen notifies a client about the requested tasks, until the client ends the subscription.
 func (t *taskServer) handleListen(c *Call) (json.RawMessage, error) {
 	ids := []string{}
 	wanted := wirejson.Find(wirejson.Find(c.Params, "notifications"), "taskIds")

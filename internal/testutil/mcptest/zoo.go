@@ -14,29 +14,29 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// SampleTools returns one tool of each kind. Arguments are integers unless said.
+// SampleTools returns one tool of each kind. Arguments are integers unless stated otherwise.
 //
 //	echo                answers with its arguments as structuredContent
 //	params              answers with its params as structuredContent
 //	pid                 answers with the number of its process
-//	slow ms             answers after that time, or not at all when cancelled
+//	slow ms             answers after that time; sends no answer if cancelled
 //	hang                never answers
 //	notify n            sends n times progress and a log message, then answers
-//	ask                 asks the client for a ping and a sampling, answers with what came
+//	ask                 sends a ping and a sampling request to the client, answers with their results
 //	fail                answers with isError
 //	rpc_error           answers with a JSON-RPC error that has data
 //	crash               ends its process; over HTTP breaks the connection
-//	wrong_id            answers another request
+//	wrong_id            answers with the ID of another request
 //	duplicate           answers twice
-//	garbage             writes lines that are no JSON, then answers
-//	traced              writes the beginning of its answer, as a log does, then answers (stdio)
-//	half bytes          writes half of its answer, with so many bytes of text, then hangs
+//	garbage             writes lines that are not JSON, then answers
+//	traced              writes the beginning of its answer like a log line, then answers (stdio)
+//	half bytes          writes half of an answer with that many bytes of text, then hangs
 //	deep n              answers with arrays nested n deep
 //	huge bytes          answers with a text of that length
-//	endless json        answers with a text that does not end; over HTTP with json 1 as one JSON body, else as events
+//	endless json        answers with a text that never ends; over HTTP with json=1 as one JSON body, otherwise as events
 //	drip ms             sends its answer one byte at a time
 //	stderr bytes        writes that much to stderr, then answers
-//	storm n rate        says n times, at most rate times a second, that the tools have changed, then answers
+//	storm n rate        sends tools/list_changed n times, at most rate times per second, then answers
 //	no_input            closes its stdin, then answers
 //	zip bytes           answers with a compressed body that would be that long (HTTP)
 func SampleTools() []Tool {
@@ -183,7 +183,7 @@ func handleAsk(c *Call) (json.RawMessage, error) {
 	return structuredResult(fmt.Appendf(nil, `{"ping":%s,"sampling":%d}`, pong.Result, code)), nil
 }
 
-// handleListChangedStorm is paced in bursts of ten milliseconds.
+// handleListChangedStorm sends the notifications in bursts every ten milliseconds.
 func handleListChangedStorm(c *Call) (json.RawMessage, error) {
 	n := c.IntArgument("n", 1000)
 	burst := n

@@ -89,7 +89,7 @@ func SharedServer(t testing.TB) *Server {
 // errNotInstalled means that there is no PostgreSQL on this machine.
 var errNotInstalled = errors.New("PostgreSQL is not installed (package postgresql)")
 
-// skipIfShort keeps the quick loop quick: a server with its tests takes as long as the tests of all other packages.
+// skipIfShort skips the test with -short: the tests with a server take as long as the tests of all other packages.
 func skipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -108,7 +108,8 @@ func (s *Server) failOrSkip(t testing.TB, err error) {
 	}
 }
 
-// newServer makes a directory with an empty database and starts the server there. It is returned with an error, too.
+// newServer creates a directory with an empty database and starts the server there. If it fails to start, newServer
+// returns both the server and the error.
 func newServer(settings []string) (*Server, error) {
 	s := &Server{settings: settings}
 	var err error
@@ -151,7 +152,7 @@ func findInstallation() (string, error) {
 	return filepath.Dir(all[len(all)-1]), nil
 }
 
-// dropRootPrivileges runs the server as another user than root, which PostgreSQL refuses.
+// dropRootPrivileges runs the server as a user other than root, because PostgreSQL refuses to run as root.
 func (s *Server) dropRootPrivileges() error {
 	if os.Getuid() != 0 {
 		return nil
@@ -219,7 +220,7 @@ func (s *Server) Kill() {
 	s.daemon = nil
 }
 
-// Stop shuts the server down in order.
+// Stop shuts the server down cleanly.
 func (s *Server) Stop() {
 	_ = s.daemon.Process.Signal(syscall.SIGINT)
 	_ = s.daemon.Wait()
@@ -262,7 +263,7 @@ func (s *Server) QueryIn(database, statements string) (string, error) {
 	return s.run(database, statements)
 }
 
-// run runs texts of statements in a database, each text in a transaction of its own.
+// run executes SQL texts in a database, each text in its own transaction.
 func (s *Server) run(database string, texts ...string) (string, error) {
 	args := []string{"-h", s.dir, "-p", strconv.Itoa(s.port), "-U", "postgres", "-AtX", "-v", "ON_ERROR_STOP=1"}
 	for _, text := range texts {

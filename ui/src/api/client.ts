@@ -1,5 +1,5 @@
 // Requests to /api/v1. Failures are ProblemError with the daemon's message, or
-// OfflineError when nothing answered; an aborted request throws as fetch does.
+// OfflineError if there was no response. An aborted request throws as fetch does.
 
 import type { Problem } from "./types";
 import { answered, unanswered } from "./connection";
@@ -32,12 +32,12 @@ export interface Options {
   body?: unknown;
   signal?: AbortSignal;
   ifMatch?: string;
-  /** Sent as Idempotency-Key: a request repeated with the same one acts once. */
+  /** Sent as Idempotency-Key: a request repeated with the same key takes effect once. */
   once?: string;
   headers?: Record<string, string>;
 }
 
-/** Returns the path with its parameters; those that are undefined or empty are left out, a list repeats its name. */
+/** Returns the path with its parameters. Undefined and empty ones are left out; a list repeats its name. */
 export function address(path: string, query: Params = {}): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -49,7 +49,7 @@ export function address(path: string, query: Params = {}): string {
   return base + path + (text ? "?" + text : "");
 }
 
-/** Returns a path; names of servers and tools in it are encoded: path`/servers/${name}`. */
+/** Returns a path with encoded names of servers and tools: path`/servers/${name}`. */
 export function path(parts: TemplateStringsArray, ...names: string[]): string {
   return parts.reduce((all, part, i) => all + encodeURIComponent(names[i - 1]!) + part);
 }
@@ -82,7 +82,7 @@ export async function send(method: string, route: string, o: Options = {}): Prom
     const signed = await permit(error.problem, method, route, address(route, o.query), o.body, o.signal);
     return send(method, route, { ...o, headers: { ...o.headers, [presenceHeader]: signed } });
   }
-  // A sign-in that fails is not the end of a session.
+  // A failed sign-in does not end a session.
   if (error.status === 401 && route !== "/session") dropSession();
   throw error;
 }

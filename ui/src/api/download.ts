@@ -1,6 +1,6 @@
 import { send, type Params } from "./client";
 
-/** Downloads a route as a file; a plain link could not send the session. */
+/** Downloads a route as a file. A plain link could not send the session header. */
 export async function download(route: string, query: Params, name: string, signal?: AbortSignal): Promise<void> {
   const response = await send("GET", route, { query, headers: { Accept: "*/*" }, ...(signal ? { signal } : {}) });
   const url = URL.createObjectURL(await response.blob());

@@ -1,9 +1,9 @@
-// GET /events, read by fetch, because EventSource sends no headers. A browser gives a
-// host six connections for all tabs together, so one tab reads, which holds a lock, and
-// tells the others; when it is closed, the next one goes on after the last event.
-// Events are given out once per animation frame, so that 200 a second cost one drawing
-// each 16 ms. A hidden page draws no frames: what piles up beyond a bound becomes one
-// "reset", which means: load again.
+// Reads GET /events with fetch, because EventSource sends no headers. A browser allows a
+// host six connections for all tabs together. So one tab, which holds a lock, reads and
+// forwards to the others. When it is closed, another tab continues after the last event.
+// Events are delivered once per animation frame, so that 200 per second cause one rendering
+// every 16 ms. A hidden page renders no frames: queued events beyond a limit become one
+// "reset", which means: reload everything.
 
 import { effect, signal } from "@preact/signals";
 import type { StreamEvent } from "../lib/sse";
@@ -23,7 +23,7 @@ export type LiveEvent =
 
 type Listener = (batch: LiveEvent[]) => void;
 
-/** "none": this daemon has no events; pages look again every few seconds instead. */
+/** "none": this daemon has no events, so pages poll every few seconds. */
 export const live = signal<"connecting" | "live" | "none">("connecting");
 
 const listeners = new Set<Listener>();
@@ -43,7 +43,7 @@ type Told =
 
 const place = "mcpproxy.events";
 const tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(place);
-let reads = false; // this tab does
+let reads = false; // whether this tab reads the stream
 const tell = (message: Told) => tabs?.postMessage(message);
 
 /** Calls listener with each batch of events until the returned function is called. */
@@ -61,7 +61,7 @@ export function onRead(listener: (event: LiveEvent) => void): () => void {
   return () => readers.delete(listener);
 }
 
-/** Starts reading; does nothing when it is being read. */
+/** Starts reading; does nothing if it was started before. */
 export function startEvents(): void {
   if (running) return;
   running = new AbortController();
@@ -77,7 +77,7 @@ export function stopEvents(): void {
   live.value = "connecting";
 }
 
-/** Ends the wait before the next try: the button of the offline banner. */
+/** Retries immediately: the button of the offline banner. */
 export function tryNow(): void {
   if (reads) wake?.();
   else tell({ ask: "try" });
@@ -136,8 +136,8 @@ async function readOn(signal: AbortSignal): Promise<void> {
   }
 }
 
-// Reads one connection to its end; throws when there is none, or when it breaks. One that
-// ended well is resumed by its last id; after failures everything shown is requested again.
+// Reads one connection to its end; throws if it cannot be opened, or breaks. After a regular end,
+// the stream resumes from its last id; after a failure, everything shown is reloaded.
 function read(signal: AbortSignal, failed: boolean): Promise<void> {
   const onOpen = () => {
     live.value = "live";
@@ -161,12 +161,12 @@ function decode(name: string, data: string): LiveEvent | undefined {
     if (name === "pending.changed") return { name: "pending" };
     if (name === "config.changed") return { name: "config", keys: body.keys ?? [], error: body.error };
   } catch {
-    return { name: "reset" }; // what cannot be read may have mattered
+    return { name: "reset" }; // the unreadable event may have been important
   }
-  return undefined; // of a newer daemon
+  return undefined; // an event of a newer daemon
 }
 
-// To this tab, and to the others.
+// Delivers to this tab and to the others.
 function publish(event: LiveEvent | undefined, id?: string): void {
   tell({ ...(id ? { id } : {}), ...(event ? { event } : {}) });
   if (!event) return;
@@ -201,9 +201,9 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-// What failed here may have worked for the tab that reads.
+// A request that failed here may have succeeded for the tab that reads.
 offline.subscribe((o) => void (o && running && !reads && setTimeout(tryNow, 1000)));
-// A page left alone offline looks again at once when it is looked at, or the network is back.
+// An offline page retries immediately when the user returns to it, or when the network is back.
 addEventListener("online", tryNow);
 addEventListener("visibilitychange", () => document.visibilityState === "visible" && offline.value && tryNow());
 signedIn.subscribe((s) => (s ? startEvents() : stopEvents()));

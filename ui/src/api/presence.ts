@@ -10,19 +10,19 @@ export const presenceHeader = "MCPProxy-Presence";
 /** A request that waits for a signature. */
 export interface Asking {
   asked: Asked;
-  /** The request, as a statement names it. */
+  /** The request, as the statement contains it. */
   request: string;
   method: string;
   route: string;
   body: unknown;
-  /** Goes on with the signed statement; without one, or when it cannot be asked for, the request fails. */
+  /** Continues with the signed statement. Without one, the request fails. */
   end: (signed?: string, failed?: unknown) => void;
 }
 
-/** The requests that wait, the first one is shown. */
+/** The requests that wait for a signature. The first one is shown. */
 export const asking = signal<readonly Asking[]>([]);
 
-/** Reports whether a problem can be answered with a signature. */
+/** Reports whether a signature resolves the problem. */
 export const asks = (p: Problem) => p.code === "PRESENCE_REQUIRED" && asked(p.details) !== undefined;
 
 /** Asks the user to sign a request and returns the signature; throws if the user cancels. */

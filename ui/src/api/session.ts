@@ -1,12 +1,12 @@
-// The session: an HttpOnly cookie that scripts cannot read, and a value that every
-// request has to send with it, kept for this tab. Neither is valid without the other.
+// The session: an HttpOnly cookie that scripts cannot read, and a value, stored for this tab,
+// that every request must also send. Neither is valid without the other.
 
 import { signal } from "@preact/signals";
 
 const place = "mcpproxy.session";
 const devPlace = "mcpproxy.dev.key";
 
-/** Whether the page may ask the daemon. */
+/** Whether the page is signed in. */
 export const signedIn = signal(false);
 
 const tabs = typeof BroadcastChannel === "undefined" ? undefined : new BroadcastChannel(place);
@@ -44,7 +44,7 @@ export function keepDevKey(key: string): void {
 
 /**
  * Asks the other tabs of this page for the session, so that a link opened in a new tab
- * needs no second sign-in. Reports whether this tab has one then; waits 150 ms at most.
+ * needs no second sign-in. Reports whether this tab then has one; waits at most 150 ms.
  */
 export function askOtherTabs(): Promise<boolean> {
   if (sessionStorage.getItem(place) || !tabs) return Promise.resolve(!!sessionStorage.getItem(place));

@@ -4,7 +4,7 @@ import type { Session } from "./types";
 import { api } from "./client";
 import { askOtherTabs, dropSession, keepDevKey, keepSession, signedIn } from "./session";
 
-/** Takes the code out of the address, before anything else can see it. */
+/** Removes the code from the address before other code can read it. */
 export function takeCode(): string {
   const code = location.hash.slice(1);
   if (!code) return "";
@@ -12,11 +12,11 @@ export function takeCode(): string {
   return /^[A-Za-z0-9_-]{8,200}$/.test(code) ? code : "";
 }
 
-/** Signs in with the code or the session at hand; throws the error of a rejected code. */
+/** Signs in with the code or the current session; throws the error of a rejected code. */
 export async function start(code: string): Promise<void> {
   if (code) return open({ code });
   await askOtherTabs();
-  // The cookie alone proves nothing: without the value of this tab the answer is 401.
+  // The cookie alone is not enough: without the value of this tab the status is 401.
   await api.get(import.meta.env.DEV ? "/status" : "/session").then(
     () => void (signedIn.value = true),
     (error) => void (signedIn.value = error.name === "OfflineError"),
@@ -40,7 +40,7 @@ export async function open(proof: { code: string } | { key: string }): Promise<v
   }
 }
 
-/** Ends the session, of this browser or of all. */
+/** Ends the session of this browser or of all browsers. */
 export async function signOut(everywhere = false): Promise<void> {
   await api.delete("/session", everywhere ? { query: { everywhere } } : {});
   dropSession();

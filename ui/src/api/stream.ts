@@ -1,11 +1,11 @@
-// A text/event-stream read by fetch, because EventSource sends no headers.
+// Reads a text/event-stream with fetch, because EventSource sends no headers.
 
 import { parser, type StreamEvent } from "../lib/sse";
 import { send, type Params } from "./client";
 
 /**
- * Reads a stream and calls onEvent for each event; it returns when the stream ends
- * and throws when there is none or when it breaks. onOpen is called once it answers.
+ * Reads a stream and calls onEvent for each event. It returns when the stream ends,
+ * and throws if it cannot be opened or breaks. onOpen is called at the first response.
  */
 export async function stream(route: string, onEvent: (e: StreamEvent) => void, o: { signal: AbortSignal; query?: Params; lastId?: string; onOpen?: () => void }): Promise<void> {
   const headers = { Accept: "text/event-stream", ...(o.lastId ? { "Last-Event-ID": o.lastId } : {}) };

@@ -1,5 +1,5 @@
 // The REST contract of /api/v1 that the UI uses. Routes and JSON are exact.
-// Times are RFC 3339; absent = member left out; lists are never null. Failures are problem documents.
+// Times are RFC 3339. Absent members are left out; lists are never null. Failures are problem documents.
 
 import type { Anchor } from "../lib/presence";
 
@@ -144,7 +144,7 @@ export interface PendingCall {
   activity_id: string; answered_at?: string; answered_by?: string; answered_via?: string; denial?: string;
 }
 // GET /leases -> {leases: LeaseView[]} that run · POST /leases {server, lane?, for?: "15m", calls?, client?: name of a token, tools?: pattern} -> LeaseView · DELETE /leases/{id} -> LeaseView
-export interface LeaseView { id: string; server: string; lane: Lane /* the worst that a call may count as */; tools?: string; client?: string; calls: number; calls_left: number; given_at: string; until: string; given_by: string; given_via: string; ended?: string }
+export interface LeaseView { id: string; server: string; lane: Lane /* the highest lane that the lease covers */; tools?: string; client?: string; calls: number; calls_left: number; given_at: string; until: string; given_by: string; given_via: string; ended?: string }
 
 // ── Secrets ── GET /secrets -> {secrets: SecretView[]} · PUT /secrets/{name} {value} -> SecretView · DELETE /secrets/{name}: no answer has a value
 export interface SecretView { name: string; state: "set" | "missing" | "locked"; kept?: "keyring" | "file"; used_by: string[]; set_at?: string }

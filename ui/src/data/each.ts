@@ -1,8 +1,8 @@
-// One thing that is done to many.
+// Runs one action on several items.
 
 import { explain } from "../api/client";
 
-/** Does act to all, a few at a time. Returns those to which it was done, in their order, and why it was not to others. */
+/** Runs act on all items, a few at a time. Returns the items for which it succeeded, in order, and the errors of the others. */
 export async function each<T>(all: readonly T[], act: (one: T) => Promise<unknown>, atOnce = 4): Promise<{ done: T[]; problems: string[] }> {
   const queue = [...all];
   const done = new Set<T>();

@@ -1,4 +1,4 @@
-// Whether live rows are held back: the Activity page and its key l switch it, the top bar shows it.
+// Whether live rows are paused. The Activity page and its key l toggle it; the top bar shows it.
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";

@@ -9,7 +9,7 @@ setInterval(() => {
 }, 10_000);
 addEventListener("visibilitychange", () => document.visibilityState === "visible" && (now.value = new Date()));
 
-/** Ticks while something is shown that is counted in seconds. */
+/** Ticks while the page shows a value in seconds. */
 export const second = signal(0, {
   watched: () => (timer = window.setInterval(() => second.value++, 1000)),
   unwatched: () => clearInterval(timer),

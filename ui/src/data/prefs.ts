@@ -6,12 +6,12 @@ import { effect, signal, type Signal } from "@preact/signals";
 export function kept<T extends string | boolean>(name: string, fallback: T): Signal<T> {
   const place = "mcpproxy." + name;
   const value = signal<T>(read(place, fallback));
-  addEventListener("storage", (e) => e.key === place && (value.value = read(place, fallback))); // another tab has changed it
+  addEventListener("storage", (e) => e.key === place && (value.value = read(place, fallback))); // another tab changed it
   effect(() => {
     try {
       localStorage.setItem(place, String(value.value));
     } catch {
-      // Storage is refused: it holds until the page is closed.
+      // Storage is not available: the value lasts until the page is closed.
     }
   });
   return value;

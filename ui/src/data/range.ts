@@ -1,5 +1,5 @@
-// The time range of Overview, Activity and Servers: since and until in the URL. Without them it is the one that fits
-// the records that there are.
+// The time range of Overview, Activity and Servers: since and until in the URL. By default it is the shortest one
+// that contains all records.
 
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -25,7 +25,7 @@ async function look(): Promise<void> {
     const { activities } = newest.total > 1 ? await ask(newest.total - 1) : newest;
     first.value = activities[0] ? new Date(activities[0].timestamp) : new Date();
   } catch {
-    first.value = new Date(Date.now() - day); // the page that needs it says that the log cannot be read
+    first.value = new Date(Date.now() - day); // the page shows that the log cannot be read
   }
 }
 

@@ -1,29 +1,29 @@
-// The data of a page: old data stays while new data is fetched, and nothing is said
-// about loading for 150 ms.
+// The data of a page: old data stays while new data is fetched. A loading state is shown
+// only after 150 ms.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 export interface Resource<T> {
   data?: T;
-  /** Of the last try; data may still be there, older. */
+  /** The error of the last request; older data can still be present. */
   error?: unknown;
   loading: boolean;
-  /** Nothing to show since 150 ms: time for a skeleton. */
+  /** There has been no data for 150 ms: show a skeleton. */
   slow: boolean;
-  /** When data came. */
+  /** When data was received. */
   at?: Date;
-  /** Asks again. */
+  /** Repeats the request. */
   reload: () => void;
-  /** Replaces data at once, with the answer of an action. */
+  /** Replaces data immediately with the response of an action. */
   set: (data: T) => void;
 }
 
 interface State<T> { key: string; data?: T; error?: unknown; at?: Date; loading: boolean }
 
 /**
- * Returns the fetcher's answer for key, asked again whenever key or turn changes.
- * A null key asks nothing. With a new key the data of the old one stays until the
- * answer; give keep = false where that would be wrong, such as another record.
+ * Returns the fetcher's result for key; it fetches again whenever key or turn changes.
+ * A null key fetches nothing. After a change of key, the old data stays until the new data
+ * arrives; pass keep = false if that would be wrong, for example for another record.
  */
 export function useResource<T>(key: string | null, fetcher: (signal: AbortSignal) => Promise<T>, options: { keep?: boolean; turn?: unknown } = {}): Resource<T> {
   const [state, setState] = useState<State<T>>({ key: "", loading: false });

@@ -1,4 +1,4 @@
-// What several pages and the frame show: fetched once, kept fresh by events.
+// Data that several pages and the frame show: fetched once and refreshed by events.
 
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
@@ -19,7 +19,7 @@ export interface Shared<T> {
   want: () => void;
 }
 
-// Events come in storms: one fetch after them, and never two at a time.
+// Events come in bursts: one fetch after each burst, and never two at a time.
 const gather = 250;
 
 function shared<T>(fetcher: () => Promise<T>, stale: (event: LiveEvent) => boolean): Shared<T> {
@@ -74,7 +74,7 @@ export const approvals = shared<Waiting>(
   () => api.get("/approvals"),
   (e) => e.name === "reset" || e.name === "tool" || e.name === "server" || (e.name === "activity" && e.record.type === "approval"),
 );
-// What keeps one from being fetched comes without an event.
+// There is no event when a package cannot be downloaded.
 let coming = 0;
 export const servers = shared<Server[]>(
   async () => {

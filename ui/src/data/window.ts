@@ -1,4 +1,4 @@
-// Rows of a long list, fetched in pages as they come into view, a bounded number kept.
+// Rows of a long list, fetched in pages when they come into view. A limited number is kept.
 
 import { useEffect, useReducer, useRef } from "preact/hooks";
 import { pages } from "../lib/rows";
@@ -9,7 +9,7 @@ const maxPages = 20;
 export interface Page<T> { rows: T[]; total: number }
 export type FetchPage<T> = (offset: number, limit: number, signal: AbortSignal) => Promise<Page<T>>;
 
-/** The pages of one list, by offset; the least lately used go first. */
+/** The pages of one list, by offset. The least recently used ones are removed first. */
 export class PageCache<T> {
   total = 0;
   known = false;
@@ -36,7 +36,7 @@ export class PageCache<T> {
       const have = this.pages.get(at);
       if (have) {
         this.pages.delete(at);
-        this.pages.set(at, have); // lately used
+        this.pages.set(at, have); // recently used
       } else if (!this.asked.has(at) && !this.error) void this.load(at);
     }
   }
@@ -69,7 +69,7 @@ export class PageCache<T> {
 
 export interface Rows<T> {
   total: number;
-  /** Whether the first answer is there. */
+  /** Whether the first page has arrived. */
   known: boolean;
   error?: unknown;
   /** Undefined while its page is fetched. */
@@ -78,7 +78,7 @@ export interface Rows<T> {
   reload: () => void;
 }
 
-/** Returns the rows that fetch answers for key, page by page. The rows of an old key stay until the new one's first page is there. */
+/** Returns the rows of key, fetched page by page. After a change of key, the old rows stay until the first new page arrives. */
 export function useWindow<T>(key: string, fetch: FetchPage<T>, size = pageSize): Rows<T> {
   const [again, turn] = useReducer((n: number, _: void) => n + 1, 0);
   const [, draw] = useReducer((n: number, _: void) => n + 1, 0);
@@ -118,7 +118,7 @@ export function useWindow<T>(key: string, fetch: FetchPage<T>, size = pageSize):
   };
 }
 
-/** Rows that are all there already, in the shape that Table takes. */
+/** Rows that are already loaded, in the form that Table expects. */
 export function rowsOf<T>(all: readonly T[]): Rows<T> {
   return { total: all.length, known: true, row: (i) => all[i], want: () => {}, reload: () => {} };
 }

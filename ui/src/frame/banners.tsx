@@ -41,7 +41,7 @@ function Offline() {
   return (
     <Banner icon="run" act={<Button small onClick={tryNow}>Retry now</Button>}>
       Could not reach MCPProxy. {lastAnswer.value && <>Showing data from {clock(lastAnswer.value)}. </>}
-      {/* The countdown is for eyes only: a live region would read it each second. */}
+      {/* The countdown is hidden from screen readers: a live region would read it every second. */}
       <span aria-live="off">{wait > 0 ? `Retrying in ${wait} s.` : "Retrying now."}</span>
     </Banner>
   );

@@ -1,4 +1,4 @@
-// The results of the palette: local lists at once, tools after 80 ms.
+// The results of the palette: local lists immediately, tools after 80 ms.
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api/client";
@@ -42,7 +42,7 @@ export function local(query: string, servers: readonly Server[], offered: readon
   return groups.filter((g) => g.entries.length > 0);
 }
 
-// The newest action wins its key, as when the key is pressed.
+// If several actions have the same key, the newest one takes precedence.
 function commands(offered: readonly Action[]): Entry[] {
   const seen = new Set<string>();
   return offered.toReversed().filter((a) => a.label && !seen.has(a.key ?? a.label) && seen.add(a.key ?? a.label)).map((a) => ({

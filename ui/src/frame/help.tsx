@@ -7,7 +7,7 @@ import { Dialog } from "../ui/dialog";
 // The keys of all pages, including those that the current page does not use.
 const list: [keys: string, does: string][] = [
   ["Ctrl+k", "Search or run a command"],
-  ["g o", "Overview; then p approvals, a activity, t tools, s servers, c clients, comma settings"],
+  ["g o", "Overview. Other pages: g p approvals, g a activity, g t tools, g s servers, g c clients, g comma settings"],
   ["/", "Focus search"],
   ["f", "Add a filter"],
   ["j k", "Next, previous"],

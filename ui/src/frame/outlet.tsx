@@ -30,7 +30,7 @@ export function Outlet() {
     return () => void (current = false);
   }, [page, again]);
   if (!page) return <NotFound />;
-  // After an update the old file of a page is gone: a reload gets the new one.
+  // After an update, the old file of a page no longer exists: a reload fetches the new one.
   if (error) return <ErrorPart title="Could not load this page" error={error} onRetry={() => (again ? location.reload() : setAgain(1))} />;
   const Page = known && loaded.get(page);
   return Page ? <Guard key={page}><Page /></Guard> : null;

@@ -24,7 +24,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const run = (e: Entry | undefined) => {
     if (!e) return;
     onClose();
-    // After the dialog has given the focus back.
+    // After the dialog has returned the focus.
     setTimeout(e.run);
   };
   const onKey = (e: KeyboardEvent) => {

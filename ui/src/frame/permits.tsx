@@ -2,7 +2,7 @@ import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { asking, type Asking } from "../api/presence";
 
-/** The signature dialogs, one after another, above all else. */
+/** The signature dialogs, one after another, above all other content. */
 export function Permits() {
   const [Permit, setPermit] = useState<FunctionComponent<{ of: Asking }>>();
   const first = asking.value[0];

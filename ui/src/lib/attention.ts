@@ -1,6 +1,6 @@
-// The title of the tab while the page is hidden. Pure.
+// The title and the icon of the tab. Pure.
 
-/** Returns the title of the tab: "(3) Approvals · MCPProxy"; waiting is how many things wait for the user. */
+/** Returns the title of the tab: "(3) Approvals · MCPProxy"; waiting is the number of items that need review. */
 export function tabTitle(page: string, waiting: number): string {
   return `${waiting > 0 ? `(${waiting > 99 ? "99+" : waiting}) ` : ""}${page} · MCPProxy`;
 }

@@ -1,13 +1,13 @@
-// Buckets of calls as stacked bars, in the units of the axes.
+// Converts buckets of calls to stacked bars, in the units of the axes.
 
 import { number } from "./format";
 
 export interface Counts { start: string; read: number; write: number; destructive: number; refused: number; failed: number }
 export type Kind = "read" | "write" | "destructive" | "refused" | "failed" | "ghost";
-/** A bar from seconds to seconds, from a low count to a high one; below the line counts are negative. */
+/** A bar: its start and end in seconds, its lower and upper count. Counts below the line are negative. */
 export interface Bar { kind: Kind; from: number; to: number; low: number; high: number }
 
-/** Returns the bars of buckets of step seconds: lanes upwards, refused and failed downwards. Lanes that a filter leaves out are ghosts. */
+/** Returns the bars of buckets of step seconds: lanes upwards, refused and failed downwards. Lanes outside the filter are ghosts. */
 export function barsOf(buckets: readonly Counts[], step: number, lanes?: readonly string[]): Bar[] {
   const out: Bar[] = [];
   for (const b of buckets) {
@@ -43,7 +43,7 @@ export function axisSize(values: readonly string[] | null): number {
   return Math.max(30, Math.max(0, ...(values ?? []).map((v) => v.length)) * digit + 8);
 }
 
-/** Returns two or so round numbers up to top, above zero. */
+/** Returns about two round numbers above zero, up to top. */
 export function nice(top: number): number[] {
   const rough = top / 2;
   const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));

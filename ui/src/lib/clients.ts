@@ -1,10 +1,10 @@
-// Texts about MCP clients. GET /clients returns them; this file has the names that they use
-// in the protocol, and the words for their state.
+// Texts about MCP clients: the names that they use in the protocol, and the labels of their states.
+// GET /clients returns all other texts.
 
 import type { Asking, Client, Lane, PermissionLane } from "../api/types";
 import { own } from "./own";
 
-// The name of a client in initialize, where it is not its id or its name.
+// The name of a client in initialize, if it differs from its id and its display name.
 const callsItself: Record<string, string> = {
   "claude-ai": "claude-desktop", "codex-mcp-client": "codex", "cursor-vscode": "cursor", "gemini-cli-mcp-client": "gemini", "visual-studio-code": "vscode", "visual studio code": "vscode",
   "github-copilot-developer": "copilot",
@@ -12,7 +12,7 @@ const callsItself: Record<string, string> = {
 
 const bare = (name: string) => name.toLowerCase().replaceAll(/[\s_-]+/g, "");
 
-/** Returns the client that names itself so in the protocol, if it is a known one. */
+/** Returns the known client with this name in the protocol, if any. */
 export function clientOf(name: string, all: readonly Client[]): Client | undefined {
   const id = own(callsItself, name.toLowerCase());
   return all.find((c) => (id ? c.id === id : bare(c.id) === bare(name) || bare(c.name) === bare(name)));
@@ -23,7 +23,7 @@ export function clientName(name: string, all: readonly Client[]): string {
   return clientOf(name, all)?.name ?? name;
 }
 
-/** How far a client is from using MCPProxy. */
+/** The connection state of a client. */
 export type Standing = "connected" | "broken" | "missing" | "foreign" | "not";
 
 export function standing(c: Client): Standing {

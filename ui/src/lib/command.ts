@@ -1,4 +1,4 @@
-// The command line for the action of the page. Pure.
+// The command line that is equivalent to an action of the page. Pure.
 
 import type { Anchor } from "./presence";
 import { base64url } from "./sign";
@@ -10,7 +10,7 @@ export function quote(text: string): string {
 
 type Body = Record<string, unknown>;
 
-// What asks REST for something, and the command that does the same. {} in a path is a name.
+// REST requests and the equivalent commands. {} in a path is a name.
 const commands: readonly [string, (names: string[], body: Body) => readonly string[] | undefined][] = [
   ["POST /servers/{}/tools/{}/approve", ([s, t]) => ["tools", "approve", `${s}:${t}`]],
   ["POST /servers/{}/tools/{}/enable", ([s, t]) => ["tools", "enable", `${s}:${t}`]],

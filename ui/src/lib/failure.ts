@@ -3,7 +3,7 @@
 import type { LogLine, Server } from "../api/types";
 import { count } from "./format";
 
-// Patterns of error lines, the clearest first. Stack lines and epilogues of package managers are ignored.
+// Patterns of error lines, the most specific first. Stack traces and closing lines of package managers are ignored.
 const clear: readonly RegExp[] = [
   /\b(is|are|was)? ?not set\b|\bmust be set\b|\b(is|are) (missing|required|undefined|empty)\b|\b(missing|requires?|required|set|provide)\b.*\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/i,
   /\b(not found|could not be found|no such file|cannot find|command not found|ENOENT|EACCES|EADDRINUSE|ECONNREFUSED|ENOTFOUND|permission denied|connection refused|unauthorized|forbidden|invalid|unknown|unsupported|is not recognized)\b/i,
@@ -11,7 +11,7 @@ const clear: readonly RegExp[] = [
 ];
 const noise = /^\s*(at |File "|\^|~|\.\.\.|node:internal|Traceback|goroutine |Node\.js v\d|npm (error|ERR!) (A complete log|code\b|errno|syscall|path)|note: )/;
 
-/** Returns the line of a log that explains why its server ended; undefined without one. */
+/** Returns the log line that explains why the server ended; undefined if there is none. */
 export function decisive(lines: readonly LogLine[]): LogLine | undefined {
   const said = lines.filter((l) => l.stream !== "mcpproxy" && l.text.trim() !== "" && !noise.test(l.text));
   for (const words of clear) {
@@ -21,7 +21,7 @@ export function decisive(lines: readonly LogLine[]): LogLine | undefined {
   return undefined;
 }
 
-/** Returns the name of the environment variable that a line reports as not set; "" without one. */
+/** Returns the name of the environment variable that a line reports as not set; "" if there is none. */
 export function variableIn(text: string): string {
   if (!clear[0]!.test(text)) return "";
   return /\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/.exec(text)?.[0] ?? "";
@@ -35,7 +35,7 @@ export function times(s: Pick<Server, "restarts">, lines: readonly LogLine[]): s
   return n > 1 ? count(n, "time") : "";
 }
 
-/** Returns why a server is not there, as a sentence; what its process wrote itself is left to its log. What keeps it from being fetched now counts more than how the last try ended. */
+/** Returns why a server is not available, as a sentence without the output of its process. A download problem takes precedence over the result of the last start. */
 export function cause(s: Pick<Server, "failure" | "last_error" | "trouble">): string {
   const ours = (s.failure ?? "").replace(/^[A-Z_]+: /, "");
   const said = s.trouble || (s.failure?.startsWith("EXITED: ") ? ours : s.last_error || ours) || "not connected";
@@ -44,7 +44,7 @@ export function cause(s: Pick<Server, "failure" | "last_error" | "trouble">): st
   return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 }
 
-/** Returns the last lines of the last try, at most count. MCPProxy's own line about the end of a try ends it. */
+/** Returns the last lines of the last start, at most count. MCPProxy's own line about the exit marks the end of a start. */
 export function lastTry(lines: readonly LogLine[], count: number): LogLine[] {
   let from = lines.length - 1;
   while (from > 0 && !ended(lines[from - 1])) from--;

@@ -7,14 +7,14 @@ export function number(n: number): string {
   return whole.format(Math.round(n));
 }
 
-/** Returns 12 345 as "12.3k": for where there is no room for the separators. */
+/** Returns 12345 as "12.3k", for narrow places. */
 export function short(n: number): string {
   if (n < 1000) return number(n);
   const [value, unit] = n < 999_500 ? [n / 1000, "k"] : [n / 1_000_000, "M"];
   return (value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : number(value)) + unit;
 }
 
-/** Returns "1 tool", "2 tools"; many is what more than one is called. */
+/** Returns "1 tool", "2 tools"; many is the plural, if it is irregular. */
 export function count(n: number, one: string, many = one + "s"): string {
   return `${number(n)} ${n === 1 ? one : many}`;
 }
@@ -24,7 +24,7 @@ export const callMeaning = "A call is a request sent to a server. Refused calls 
 
 const words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve"];
 
-/** Returns small numbers as words, for the sentence that heads a page. */
+/** Returns small numbers as words, for headings. */
 export function spelled(n: number): string {
   return words[n] ?? number(n);
 }
@@ -68,7 +68,7 @@ export function span(seconds: number): string {
   return `${Math.floor(s / size)} ${name}` + (more > 0 ? ` ${more} ${rest![0]}` : "");
 }
 
-/** Returns how long ago in one unit: "now", "38 s", "31 min", "5 h", "3 d"; then the date. */
+/** Returns the age in one unit: "now", "38 s", "31 min", "5 h", "3 d"; for older times, the date. */
 export function ago(at: Date | string, now: Date): string {
   const t = new Date(at);
   const s = (now.getTime() - t.getTime()) / 1000;
@@ -83,7 +83,7 @@ export function ago(at: Date | string, now: Date): string {
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const two = (n: number) => String(n).padStart(2, "0");
 
-/** Returns "8 Nov", with the year when it is not that of now. */
+/** Returns "8 Nov", with the year unless it is the current one. */
 export function date(at: Date, now: Date): string {
   const year = at.getFullYear() === now.getFullYear() ? "" : ` ${at.getFullYear()}`;
   return `${at.getDate()} ${months[at.getMonth()]}${year}`;

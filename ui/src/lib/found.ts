@@ -1,4 +1,4 @@
-// Servers that were found in clients' files: which of them are worth taking over. Pure.
+// Servers found in client files: which of them to import. Pure.
 
 import type { FoundServer, Importable } from "../api/types";
 import { count } from "./format";
@@ -7,7 +7,7 @@ import { commandLine } from "./paste";
 /** A found server. why: a reason not to import it; again: a duplicate of an earlier one; have: it was already added. */
 export interface Mark { server: FoundServer; why: string; again: boolean; have: boolean }
 
-/** Returns the found servers with what speaks against each: here already, pasted, or the same as one before it, which has the same name here. */
+/** Returns the found servers, each with a reason not to import it: already added, pasted, or a duplicate of an earlier one with the same name. */
 export function marks(found: readonly FoundServer[], pasted: readonly string[]): Mark[] {
   const seen = new Set<string>();
   return found.filter((f) => !f.ours).map((server) => {

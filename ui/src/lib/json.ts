@@ -1,4 +1,4 @@
-// JSON as lines of tokens, so that the viewer draws it without markup.
+// Splits JSON into lines of tokens, so that the viewer renders it without HTML strings.
 
 export type Token = { kind: "key" | "mark" | "text" | "masked"; text: string };
 export type Line = Token[];

@@ -1,13 +1,13 @@
-// The difference of two texts by lines, as it is drawn.
+// The line difference of two texts, as it is shown.
 
-/** A line with its number: the old one of a removed line, else the new one. */
+/** A line and its number: for a removed line the number in the old text, otherwise in the new text. */
 export interface Line { kind: "same" | "added" | "removed"; no: number; text: string }
-/** Lines that are the same and not shown. */
+/** Unchanged lines that are not shown. */
 export interface Gap { kind: "gap"; no: number; lines: Line[] }
 /** What jsdiff's diffLines returns. */
 export interface Part { value: string; added?: boolean; removed?: boolean }
 
-/** Returns the lines of a difference; of those that are the same, only context lines around a change are shown. */
+/** Returns the lines of a difference, with a few unchanged lines around each change. */
 export function lines(parts: readonly Part[], context = 3): (Line | Gap)[] {
   const all: Line[] = [];
   let was = 0;
@@ -25,7 +25,7 @@ export function lines(parts: readonly Part[], context = 3): (Line | Gap)[] {
   for (let i = 0; i < all.length; ) {
     let end = i;
     while (end < all.length && !near[end]) end++;
-    // One line takes no more room than the words that it is left out.
+    // A single line takes no more space than the note that it is not shown.
     if (end - i > 1) out.push({ kind: "gap", no: all[i]!.no, lines: all.slice(i, end) });
     else if (end === i) out.push(all[end++]!);
     else out.push(all[i]!);

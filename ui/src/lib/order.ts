@@ -1,4 +1,4 @@
-// The order of a table: the key of a column, "-" before it for the largest first, "" for the list's own. Pure.
+// The order of a table: the key of a column, with "-" before it for descending, or "" for the default order. Pure.
 
 import { own } from "./own";
 import type { Codec } from "./query";
@@ -8,7 +8,7 @@ export type Direction = "ascending" | "descending";
 /** The sort value of a row; undefined comes last in both directions. */
 export type Value = string | number | undefined;
 
-/** Reads the order of a table from the URL; a key that the table cannot be sorted by is none. */
+/** Reads the order of a table from the URL. A key that is not sortable is ignored. */
 export function ordering(keys: readonly string[]): Codec<Order> {
   return { read: (t) => (t && keys.includes(keyOf(t)) ? t : ""), write: (v) => v || null };
 }
@@ -17,12 +17,12 @@ export function keyOf(order: Order): string {
   return order.replace(/^-/, "");
 }
 
-/** Returns in which direction a column is sorted; undefined when the table is not sorted by it. */
+/** Returns the sort direction of a column; undefined if the table is not sorted by it. */
 export function direction(order: Order, key: string): Direction | undefined {
   return order === key ? "ascending" : order === "-" + key ? "descending" : undefined;
 }
 
-/** Returns the order after the head of a column was pressed: the column's first direction, then the other, then the list's own. */
+/** Returns the order after a click on a column head: the default direction of the column, then the other one, then the default order. */
 export function pressed(order: Order, key: string, first: Direction): Order {
   const words = first === "ascending" ? [key, "-" + key] : ["-" + key, key];
   return words[words.indexOf(order) + 1] ?? "";

@@ -1,4 +1,4 @@
-// What becomes of a text that was pasted to add servers: the bodies for POST /servers.
+// Converts a pasted text to the bodies for POST /servers.
 
 import type { LaunchView, ParsedServer } from "../api/types";
 import { setOwn } from "./own";
@@ -6,11 +6,11 @@ import { clearOf, nameFor, valueAt } from "./secrets";
 
 /** The choices of the user about one pasted server. */
 export interface Choice {
-  /** Another name, for one that is taken. */
+  /** A new name, if the pasted one is taken. */
   name?: string;
-  /** Left out. */
+  /** The user excluded it. */
   skip?: boolean;
-  /** It was added, and so is left out. */
+  /** It was added already, so it is excluded. */
   done?: boolean;
   /** Secrets to store in the file in plain text, by secretKey. */
   plain?: readonly string[];
@@ -34,7 +34,7 @@ function quoted(word: string): string {
   return /^[\w@%+=:,./~${}-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** Returns the words of a command line: quotes and backslashes as in a shell, nothing else of it. Throws when a quote is open. */
+/** Returns the words of a command line: quotes and backslashes as in a shell, but no other shell syntax. Throws if a quote is not closed. */
 export function words(line: string): string[] {
   const out: string[] = [];
   let word: string | undefined;
@@ -71,13 +71,12 @@ export function takes(l: { env?: Named; headers?: Named; working_dir?: string })
   return [env && `env ${env}`, headers && `headers ${headers}`, l.working_dir ? `in ${l.working_dir}` : ""].filter(Boolean);
 }
 
-/** A pasted secret that goes into the keyring: its name, and the text that replaces it. */
+/** A pasted secret to store in the keyring: its name, and the text that replaces it. */
 export interface Kept { name: string; value: string; text: string }
 
 /**
- * Returns the secrets of a pasted server that go into the keyring, by secretKey: those in clear text that the user
- * does not want to leave there. taken has the
- * names that there are, with the values that were given here; those of this server come to it.
+ * Returns the plain-text secrets of a pasted server to store in the keyring, by secretKey, except those that the user
+ * keeps in plain text. taken contains the used names with their values if known; the function adds those of this server.
  */
 export function keep(s: ParsedServer, choice: Choice, taken: Map<string, string | undefined>): Map<string, Kept> {
   const out = new Map<string, Kept>();
@@ -105,7 +104,7 @@ export function bodyOf(s: ParsedServer, choice: Choice = {}, kept: ReadonlyMap<s
   return body;
 }
 
-/** Returns why a name cannot be had, or "". others are the names of the servers that there are and of those that are added too. */
+/** Returns why a name is not possible, or "". others are the names of the existing servers and of the other new ones. */
 export function nameTrouble(name: string, others: Iterable<string>): string {
   if (!name) return "Enter a name.";
   for (const o of others) if (o.toLowerCase() === name.toLowerCase()) return `A server named ${o} already exists. Choose another name.`;

@@ -1,21 +1,21 @@
-// The state of a view is in the URL. A codec reads one parameter and writes it
-// back; defaults are left out, so that links stay short.
+// The state of a view is in the URL. A codec reads and writes one parameter. Defaults are
+// left out, so that links stay short.
 
 export interface Codec<T> { read(text: string | null): T; write(value: T): string | null }
 export type Schema = Record<string, Codec<any>>;
 export type Values<S extends Schema> = { [K in keyof S]: S[K] extends Codec<infer T> ? T : never };
 
-/** A text; empty when it is absent. */
+/** A text; empty if absent. */
 export function text(fallback = ""): Codec<string> {
   return { read: (t) => t ?? fallback, write: (v) => (v === fallback ? null : v) };
 }
 
-/** One of some words; anything else is the fallback. */
+/** One of the given words; any other value becomes the fallback. */
 export function oneOf<T extends string>(words: readonly T[], fallback: T): Codec<T> {
   return { read: (t) => (words.includes(t as T) ? (t as T) : fallback), write: (v) => (v === fallback ? null : v) };
 }
 
-/** Values with commas between; of words, only those count. A comma inside of a value is written as %2C. */
+/** Comma-separated values, limited to words if given. A comma in a value is written as %2C. */
 export function list<T extends string = string>(words?: readonly T[]): Codec<T[]> {
   return {
     read: (t) => {
@@ -31,7 +31,7 @@ export function natural(fallback = 0): Codec<number> {
   return { read: (t) => (t && /^\d{1,9}$/.test(t) ? Number(t) : fallback), write: (v) => (v === fallback ? null : String(v)) };
 }
 
-/** Present or not. */
+/** A flag: true if present. */
 export function flag(): Codec<boolean> {
   return { read: (t) => t !== null && t !== "0", write: (v) => (v ? "1" : null) };
 }
@@ -42,7 +42,7 @@ export function read<S extends Schema>(schema: S, search: string): Values<S> {
   return Object.fromEntries(Object.entries(schema).map(([key, codec]) => [key, codec.read(params.get(key))])) as Values<S>;
 }
 
-/** Returns search with the patched parameters; those it does not name stay. "" or begins with "?". */
+/** Returns search with the patched parameters; other parameters stay. The result is "" or begins with "?". */
 export function write<S extends Schema>(schema: S, search: string, patch: Partial<Values<S>>): string {
   const params = new URLSearchParams(search);
   for (const [key, value] of Object.entries(patch)) {

@@ -1,9 +1,9 @@
-// The time range that pages share: a period that ends now, two times, or all that there is.
+// The time range that pages share: a period that ends now, a start and an end, or all records.
 
 import { own } from "./own";
 import { clock, date } from "./format";
 
-/** first: when the oldest record was written, with which all begins. */
+/** first: the time of the oldest record. */
 export interface Range { since: string; until: string; first?: Date }
 
 export const periods = ["15m", "1h", "6h", "24h", "7d", "30d"] as const;
@@ -18,7 +18,7 @@ export function periodMs(period: string): number {
   return m ? Number(m[1]) * units[m[2]!]! : 0;
 }
 
-/** Returns the shortest period that reaches back to at; undefined when none does. */
+/** Returns the shortest period that contains at; undefined if none does. */
 export function shortest(at: Date, now: Date): string | undefined {
   return periods.find((p) => now.getTime() - at.getTime() < periodMs(p) * 0.98);
 }
@@ -29,7 +29,7 @@ export function fitting(first: Date, now: Date): string {
   return period === undefined || periodMs(period) > periodMs("7d") ? "7d" : period;
 }
 
-/** Returns the two ends of a range. A range that makes no sense is the last 24 hours. */
+/** Returns the start and the end of a range. An invalid range becomes the last 24 hours. */
 export function ends(range: Range, now: Date): { from: Date; to: Date } {
   const ms = periodMs(range.since);
   if (ms > 0) return { from: new Date(now.getTime() - ms), to: now };
@@ -51,20 +51,20 @@ export function label(range: Range, now: Date): string {
   return `${day(from)}${clock(from)} to ${range.until ? (same ? "" : date(to, now) + " ") + clock(to) : "now"}`;
 }
 
-/** Returns the words for a sentence: "in the last 24 hours", "from 14:00 to 15:30". */
+/** Returns the range for use in a sentence: "in the last 24 hours", "from 14:00 to 15:30". */
 export function within(range: Range, now: Date): string {
   if (range.since === all) return "since the first record";
   const text = label(range, now);
   return text.startsWith("Last") ? `in the l${text.slice(1)}` : `from ${text}`;
 }
 
-/** Returns start_time and end_time as REST takes them; without an end, records of the future count too. */
+/** Returns start_time and end_time for REST. Without an end, records with a later time are included too. */
 export function params(range: Range, now: Date): { start_time: string; end_time?: string } {
   const { from, to } = ends(range, now);
   return { start_time: from.toISOString(), ...(range.until ? { end_time: to.toISOString() } : {}) };
 }
 
-/** Returns a step that gives about count buckets, as REST takes it: 30m, 6h. */
+/** Returns a step for about count buckets, in the form of REST: 30m, 6h. */
 export function step(range: Range, now: Date, count = 48): string {
   const { from, to } = ends(range, now);
   const minutes = (to.getTime() - from.getTime()) / 60_000 / count;
@@ -72,7 +72,7 @@ export function step(range: Range, now: Date, count = 48): string {
   return nice < 60 ? `${nice}m` : `${nice / 60}h`;
 }
 
-/** Returns a time as a field of type datetime-local takes it, in local time to the minute. */
+/** Returns a time in the form of a datetime-local field, in local time to the minute. */
 export function localTime(at: Date): string {
   const two = (n: number) => String(n).padStart(2, "0");
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${clock(at)}`;

@@ -3,17 +3,17 @@
 /** The rows to render, first to last (exclusive), and the heights of the rows before and after, in px. */
 export interface Drawn { first: number; last: number; before: number; after: number }
 
-/** What some rows need beyond the common height, in px, by their index: a few of many. */
+/** The extra height of some rows in px, by index. */
 export type Extras = ReadonlyMap<number, number>;
 
-/** Returns where row i begins. */
+/** Returns the top of row i in px. */
 export function offset(i: number, height: number, extras?: Extras): number {
   let at = i * height;
   extras?.forEach((px, row) => row < i && (at += px));
   return at;
 }
 
-// The row at a height.
+// Returns the row at an offset in px.
 function rowAt(y: number, height: number, extras?: Extras): number {
   let before = 0;
   for (const [row, px] of [...(extras ?? [])].sort((a, b) => a[0] - b[0])) {
@@ -24,7 +24,7 @@ function rowAt(y: number, height: number, extras?: Extras): number {
   return Math.floor((y - before) / height);
 }
 
-// Browsers do not make boxes as high as a million rows: Firefox ends at 17.9 million px, Chromium at 33.5.
+// Browsers limit the height of an element: Firefox to 17.9 million px, Chromium to 33.5 million. A million rows are higher.
 const highest = 15_000_000;
 
 // The px of rows per px of scrolling: 1 unless the rows exceed the maximum height of an element.
@@ -33,7 +33,7 @@ function scale(total: number, height: number, view: number, extras?: Extras): nu
   return all <= highest ? 1 : (all - view) / (highest - view);
 }
 
-/** Returns what to draw of total rows of one height, with margin rows beyond each edge of the view. Rows higher than a box can be are scrolled through faster. */
+/** Returns the rows to render of total rows of one height, with margin rows beyond each edge of the view. If all rows are higher than an element can be, they scroll faster. */
 export function drawn(total: number, height: number, top: number, view: number, margin = 12, extras?: Extras): Drawn {
   if (total <= 0 || height <= 0) return { first: 0, last: 0, before: 0, after: 0 };
   const by = scale(total, height, view, extras);
@@ -47,7 +47,7 @@ export function drawn(total: number, height: number, top: number, view: number, 
   return { first, last, before, after: Math.max(0, highest - before - (to - from)) };
 }
 
-/** Returns the scroll position that shows row i of total whole, or the present one when it is in view below a head. */
+/** Returns the scroll position at which row i of total is completely visible below the head; the current one if it is visible already. */
 export function reveal(i: number, total: number, height: number, top: number, view: number, head: number, extras?: Extras): number {
   const by = scale(total, height, view, extras);
   const from = offset(i, height, extras);
@@ -57,7 +57,7 @@ export function reveal(i: number, total: number, height: number, top: number, vi
   return top;
 }
 
-/** Returns the offsets of the pages that hold rows first to last. */
+/** Returns the offsets of the pages that contain rows first to last. */
 export function pages(first: number, last: number, size: number): number[] {
   const out: number[] = [];
   for (let at = Math.floor(first / size) * size; at < last; at += size) out.push(at);

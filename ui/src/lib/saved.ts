@@ -4,7 +4,7 @@ import { stringify } from "./query";
 
 export interface Saved { name: string; search: string }
 
-const most = 50; // of a page
+const most = 50; // per page
 export const longest = 60; // characters of a name
 
 /** Returns the filters of a query in a fixed order, without the open item, so that two can be compared. */
@@ -25,7 +25,7 @@ export function readSaved(text: string): Saved[] {
   }
 }
 
-/** Returns the list with a search under a name; one of the same name is replaced. */
+/** Returns the list with a filter added under a name; it replaces a filter of the same name. */
 export function saved(all: readonly Saved[], name: string, search: string): Saved[] {
   const one = { name: name.trim().slice(0, longest), search: selecting(search) };
   if (!one.name) return [...all];

@@ -6,7 +6,7 @@ export function statementText(s: Statement): string {
   return JSON.stringify({ claims: s.claims, count: s.count, at: s.at, for: s.for, nonce: s.nonce, anchor: s.anchor });
 }
 
-/** Returns the SHA-256 of a text of one domain. */
+/** Returns the SHA-256 of a text, with a domain prefix. */
 export async function digest(domain: string, text: string): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(`mcpproxy presence ${domain} v1\n${text}`)));
 }
@@ -49,7 +49,7 @@ export function signed(s: Statement, id: ArrayBuffer, r: { authenticatorData: Ar
   return `${base64url(text.encode(statementText(s)))}.${base64url(text.encode(assertion))}`;
 }
 
-/** Returns the words of a claim, and its values, as they are written between quotes. */
+/** Splits a claim into its words and its quoted values. */
 export function claimParts(claim: string): { words: string; values: string[] } {
   const first = claim.indexOf(' "');
   const words = first < 0 ? claim : claim.slice(0, first);
@@ -57,7 +57,7 @@ export function claimParts(claim: string): { words: string; values: string[] } {
   return { words: words.charAt(0).toUpperCase() + words.slice(1), values };
 }
 
-/** Returns how many claims there are of each kind, in order. */
+/** Returns the number of claims of each kind, in order. */
 export function claimCounts(claims: readonly string[]): { words: string; count: number }[] {
   const counts = new Map<string, number>();
   for (const c of claims) {

@@ -1,6 +1,6 @@
-// Findings count bytes of UTF-8, strings of JavaScript count UTF-16 units.
+// Converts offsets: findings count UTF-8 bytes, JavaScript strings count UTF-16 units.
 
-/** Returns the UTF-16 indices of ascending byte offsets of text; an offset inside of a character gives its begin. */
+/** Returns the UTF-16 indices of ascending byte offsets of text; an offset inside a character becomes its start. */
 export function utf16(text: string, offsets: readonly number[]): number[] {
   const out: number[] = [];
   let at = 0;
@@ -33,8 +33,8 @@ export function fromBytes<T>(text: string, spans: readonly Span<T>[]): Span<T>[]
 export type Node<T> = { text: string } | { mark: T; first: boolean; nodes: Node<T>[] };
 
 /**
- * Returns text as a tree of marks. Spans that overlap are nested: where one
- * ends inside of another it is cut there, and goes on with first = false.
+ * Returns text as a tree of marks. Overlapping spans are nested: a span that
+ * ends inside another one is cut there, and continues with first = false.
  */
 export function nest<T>(text: string, spans: readonly Span<T>[]): Node<T>[] {
   const clean = spans

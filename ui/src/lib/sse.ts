@@ -1,12 +1,12 @@
 /** One event of a text/event-stream. */
 export interface StreamEvent { id: string; event: string; data: string }
 
-// A line that does not end is not kept forever.
+// The length of an unfinished line is limited.
 const maxBuffer = 4 << 20;
 
 /**
- * Returns a function that takes pieces of a stream, cut anywhere, and returns the
- * events that they complete. Comments are skipped; an id holds until the next one.
+ * Returns a function that takes chunks of a stream, cut anywhere, and returns the
+ * events that they complete. Comments are skipped; an id is valid until the next one.
  */
 export function parser(): (chunk: string) => StreamEvent[] {
   let rest = "";
@@ -17,7 +17,7 @@ export function parser(): (chunk: string) => StreamEvent[] {
     const out: StreamEvent[] = [];
     rest += chunk;
     if (rest.length > maxBuffer) throw new Error("The stream has a line of more than 4 MB.");
-    // A carriage return at the end may be half of a line end: it waits for the next piece.
+    // A carriage return at the end may be half of a line break: it is kept for the next chunk.
     const lines = rest.split(/\r\n|\n|\r(?!$)/);
     rest = lines.pop()!;
     for (const line of lines) {

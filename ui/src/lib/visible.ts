@@ -1,4 +1,4 @@
-// Characters that cannot be seen, or that move others, as boxes with their code.
+// Shows invisible characters, and those that reorder text, as boxes with their code point.
 
 const names: Record<number, string> = {
   0x00ad: "Soft hyphen", 0x061c: "Arabic letter mark", 0x200b: "Zero width space", 0x200c: "Zero width non-joiner",
@@ -8,14 +8,14 @@ const names: Record<number, string> = {
   0x2068: "First strong isolate", 0x2069: "End of isolate", 0x3164: "Hangul filler", 0xfeff: "Byte order mark",
 };
 
-// Controls but tab and line feed, formats, separators of lines, private use, halves of
-// pairs, selectors of variants, fillers, and blanks that are not the ordinary one.
+// Control characters except tab and line feed, format characters, line separators, private use, surrogates,
+// variation selectors, fillers, and unusual spaces.
 const hidden = /[^\P{C}\t\n]|[\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\ufe00-\ufe0f\u{e0100}-\u{e01ef}]|(?! )\p{Zs}/gu;
 
 /** A piece of a text, or one invisible character. */
 export type Piece = { text: string } | { code: string; name: string };
 
-/** Returns text cut into what can be seen and boxes for what cannot. */
+/** Splits text into visible pieces and invisible characters. */
 export function visible(text: string): Piece[] {
   const out: Piece[] = [];
   let at = 0;

@@ -13,12 +13,12 @@ export function actorWords(actor: string | undefined): string {
 
 const surfaces: Record<string, string> = { rest: "over REST", cli: "on the command line", ui: "in the web UI", "client form": "in the client's form" };
 
-/** Returns the surface that something came by: "over REST"; empty for MCP. */
+/** Returns the interface of an action: "over REST"; empty for MCP. */
 export function surfaceWords(source: string | undefined): string {
   return own(surfaces, source) ?? "";
 }
 
-/** Returns the actor and the surface: "a user in the web UI". */
+/** Returns the actor and the interface: "a user in the web UI". */
 export function byWords(actor: string | undefined, source: string | undefined): string {
   return [actorWords(actor), surfaceWords(source)].filter(Boolean).join(" ");
 }

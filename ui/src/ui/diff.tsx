@@ -1,7 +1,7 @@
 import { diffLines } from "../lib/clients";
 import { Visible } from "./words";
 
-/** A difference of a file as REST tells it, line by line. */
+/** A line difference of a file, from REST. */
 export function Diff({ text, label }: { text: string; label: string }) {
   return (
     <pre class="json wrap diff" tabIndex={0} role="group" aria-label={label}>

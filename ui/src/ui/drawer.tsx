@@ -12,7 +12,7 @@ export function Drawer({ title, label, above, meta, acts, footer, onMove, onClos
   title: ComponentChildren;
   /** The small line above the title, such as the lane. */
   above?: ComponentChildren;
-  /** What screen readers call it. */
+  /** The name for screen readers. */
   label: string;
   /** The line below the title. */
   meta?: ComponentChildren;

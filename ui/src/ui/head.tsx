@@ -1,5 +1,4 @@
-// The heads of columns by which a table is sorted, and the boxes with which rows are ticked: for the tables of
-// ui/table and for plain ones.
+// Sortable column heads, and the checkboxes of rows: for the tables of ui/table and for plain ones.
 
 import type { ComponentChildren } from "preact";
 import { direction, pressed, type Direction, type Order } from "../lib/order";

@@ -1,8 +1,8 @@
-// The colours of the tokens for a canvas, which cannot read them itself.
+// The color tokens for a canvas, which cannot read CSS variables.
 
 export interface Colours { read: string; write: string; destructive: string; ghost: string; refused: string; failed: string; faint: string; line: string; base: string; paper: string; font: string }
 
-/** Returns the colours as they are in the present theme. */
+/** Returns the colors of the current theme. */
 export function colours(near: HTMLElement): Colours {
   const probe = document.createElement("i");
   near.append(probe);
@@ -18,7 +18,7 @@ export function colours(near: HTMLElement): Colours {
   return out;
 }
 
-/** Returns slanted lines in the colour of the paper: write is told from read without colour. */
+/** Returns a pattern of slanted lines in the background color, so that write differs from read without color. */
 export function hatch(c: CanvasRenderingContext2D, paper: string, px: number): CanvasPattern | string {
   const size = Math.round(5 * px);
   const tile = document.createElement("canvas");

@@ -1,6 +1,6 @@
 import { Component, createElement, type FunctionComponent } from "preact";
 
-/** Returns component, drawn again only when one of its props changes. */
+/** Returns the component, rendered again only when one of its props changes. */
 export function memo<P extends object>(component: FunctionComponent<P>): FunctionComponent<P> {
   class Memo extends Component<P> {
     override shouldComponentUpdate(next: P): boolean {

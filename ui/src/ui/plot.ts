@@ -16,11 +16,11 @@ export interface PlotProps {
   step: number;
   /** In pixels; absent: 150. */
   height?: number;
-  /** Lanes that no filter has taken away; the others stay grey. */
+  /** The lanes in the filter; the others are gray. */
   lanes?: readonly ("read" | "write" | "destructive")[];
-  /** A span was brushed; without it nothing can be. */
+  /** Called when the user drags over a time span; absent: dragging is disabled. */
   onRange?: (from: Date, to: Date) => void;
-  /** A bar was clicked. */
+  /** Called when the user clicks a bar. */
   onBucket?: (from: Date, to: Date) => void;
   /** No scale at the side: a small histogram. */
   small?: boolean;
@@ -28,7 +28,7 @@ export interface PlotProps {
 
 export interface Plot { update: () => void; destroy: () => void }
 
-/** Draws the plot of props into box, and follows the size of the box. */
+/** Draws the plot of props into box, and redraws it when the size of the box changes. */
 export function plot(box: HTMLElement, props: () => PlotProps): Plot {
   let ink = colours(box);
   let u: uPlot;
@@ -103,7 +103,7 @@ function options(box: HTMLElement, props: () => PlotProps, ink: () => Colours): 
   };
 }
 
-// A label that would be cut at an edge is left out; the first one and midnight tell the day.
+// A label that would be cut at an edge is left out. The first one and midnight show the day.
 function ticks(u: uPlot, all: number[]): string[] {
   const first = all.findIndex((s) => u.valToPos(s, "x") >= 30);
   return all.map((s, i) => (i < first || u.valToPos(s, "x") > u.over.clientWidth - 14 ? "" : tick(s, i === first)));

@@ -11,35 +11,35 @@ import { SkeletonRows } from "./parts";
 export interface Column<T> {
   key: string;
   head: ComponentChildren;
-  /** Of its cells and its head: the width, "n" for numbers. */
+  /** The class of its cells and its head: the width, "n" for numbers. */
   class?: string;
-  /** The table can be sorted by it, in this direction first. */
+  /** The first sort direction; absent: not sortable. */
   order?: Direction;
   cell: (row: T, i: number) => ComponentChildren;
-  /** The filter that a click with Alt adds. */
+  /** The filter that Alt and a click add. */
   filter?: (row: T) => { key: string; value: string } | undefined;
 }
 
 export interface TableProps<T> {
   caption: string;
-  /** Keep the array the same between drawings (module level or useMemo): rows are drawn again when it changes. */
+  /** Keep the array identical between renders (module level or useMemo): rows are rendered again when it changes. */
   columns: readonly Column<T>[];
   rows: Rows<T>;
   rowKey: (row: T) => string;
   /** The key of the row whose drawer is open: j and k then open the next one. */
   open?: string;
-  /** Which row that is, where the page knows: another one that is opened is scrolled into view. */
+  /** The index of that row, if known: when it changes, the row is scrolled into view. */
   openAt?: number;
   onOpen?: (row: T, i: number) => void;
   /** The sort order; a click on a head changes it. */
   order?: Order;
   onOrder?: (order: Order) => void;
-  /** Rows can be ticked, with their boxes or Space; all of them with that of the head. */
+  /** Rows can be selected with their checkboxes or Space, and all rows with the checkbox of the head. */
   picking?: Picking<T>;
   onFilter?: (filter: { key: string; value: string }) => void;
-  /** Besides "t": "cards rec" makes two-line rows on phones. */
+  /** Classes in addition to "t": "cards rec" makes two-line rows on phones. */
   class?: string;
-  /** Drawn in place of the body when there are no rows. */
+  /** Shown instead of the body if there are no rows. */
   empty?: ComponentChildren;
   /** Makes a row a heading across all columns, of the same height as the others. */
   heading?: (row: T) => ComponentChildren | undefined;
@@ -47,7 +47,7 @@ export interface TableProps<T> {
   detail?: (row: T) => ComponentChildren | undefined;
   /** Reports whether the first row is in view: live rows are added only then. */
   onTop?: (atTop: boolean) => void;
-  /** Registers j, k, Enter and Space; false when another list on the page has them. */
+  /** Registers j, k, Enter and Space; false if another list on the page has them. */
   keys?: boolean;
 }
 
@@ -63,7 +63,7 @@ export interface Picking<T> {
 /** A table that draws only the rows in view, all of one height; it scrolls in its own box. */
 export function Table<T>(p: TableProps<T>) {
   const box = useRef<HTMLDivElement>(null);
-  const at = useRef(-1); // the row that the keyboard is on
+  const at = useRef(-1); // the row with the keyboard focus
   const view = useView(box, p.rows.total, p.onTop);
   const { first, last, before, after } = view.drawn;
   const total = p.rows.total;
@@ -88,7 +88,7 @@ export function Table<T>(p: TableProps<T>) {
     if (p.open !== undefined) for (let i = first; i < last; i++) if (keyAt(p, i) === p.open) from = i;
     const within = (i: number) => Math.min(Math.max(i, 0), total - 1);
     let to = within(from + by);
-    // With a drawer open, headings of groups are passed over.
+    // With a drawer open, headings of groups are skipped.
     if (p.open !== undefined && isHeading(p, to)) to = isHeading(p, within(to + by)) ? from : within(to + by);
     focus(to);
     const row = p.rows.row(to);
@@ -174,7 +174,7 @@ function click<T>(e: TargetedMouseEvent<HTMLElement>, p: TableProps<T>): void {
     p.onFilter(filter);
     return;
   }
-  // A link or button in the row acts itself; a selection of text is not a click.
+  // A link or button in the row has its own action. Selecting text is not a click.
   if ((e.target as Element).closest("a, button, input, label, summary") || getSelection()?.type === "Range" || e.ctrlKey || e.metaKey || e.shiftKey) return;
   p.onOpen?.(row, i);
 }
@@ -198,7 +198,7 @@ const Row = memo(({ i, row, columns, heading, detail, open, name, picked }: RowP
   );
 });
 
-// Rows that live ones push down have another index, and the same cells.
+// Rows below new live rows get a different index, but the same cells.
 const Cells = memo(({ row, columns, i }: { row: unknown; columns: readonly Column<unknown>[]; i: number }) => (
   <>{columns.map((c) => <td key={c.key} class={c.class}>{c.cell(row, i)}</td>)}</>
 ));
@@ -223,7 +223,7 @@ function weigh(box: HTMLElement | null, { first, last }: Drawn, extras: Map<numb
   return changed;
 }
 
-// Which rows are in view of the box; the height of a row is measured, because phones and fingers need higher ones.
+// Returns the rows in view of the box. Row height is measured, since rows are higher on phones and touch screens.
 function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (atTop: boolean) => void) {
   const [, draw] = useReducer((n: number, _: void) => n + 1, 0);
   const height = useRef(32);
@@ -233,10 +233,10 @@ function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (
   const compute = () => drawn(total, height.current, box.current?.scrollTop ?? 0, box.current?.clientHeight ?? 900, undefined, extras.current);
   now.current = compute();
 
-  // Whether the last frame went on by more than half of what is in view: then no one can read rows, and
-  // drawing them would make the next frame late. They are drawn when a frame stays.
+  // Whether the last frame scrolled by more than half of the view: then no one can read the rows, and
+  // rendering them would delay the next frame. They are rendered when scrolling slows down.
   const hasty = useRef(false);
-  const asked = useRef(false); // by show: a jump to a row is one, and the row is wanted
+  const asked = useRef(false); // set by show: a jump to a row always renders the row
   const frame = useRef(0);
   const look = () => {
     frame.current = 0;
@@ -265,7 +265,7 @@ function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (
     measure();
     const watch = new ResizeObserver(measure);
     watch.observe(box.current!);
-    watch.observe(box.current!.querySelector("table")!); // a detail that grows
+    watch.observe(box.current!.querySelector("table")!); // a detail can grow
     return () => {
       watch.disconnect();
       cancelAnimationFrame(frame.current);

@@ -13,7 +13,7 @@ interface Shown extends ToastText { id: number }
 const shown = signal<readonly Shown[]>([]);
 let last = 0;
 
-/** Shows text, with Undo when undo is given. */
+/** Shows text, with Undo if undo is set. */
 export function toast(t: ToastText): void {
   shown.value = [...shown.peek().slice(-2), { ...t, id: ++last }];
 }
@@ -24,7 +24,7 @@ export function tell(error: unknown): void {
   toast({ text: [message, hint].filter(Boolean).join(" ") });
 }
 
-/** Runs an action and shows its error; reports whether it succeeded. done can depend on the answer. */
+/** Runs an action and shows its error; reports whether it succeeded. done can depend on the result. */
 export async function attempt<T>(action: () => Promise<T>, done?: ToastText | ((answer: T) => ToastText)): Promise<boolean> {
   let answer: T;
   try {

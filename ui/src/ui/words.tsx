@@ -13,13 +13,13 @@ export function Visible({ text }: { text: string }) {
   return <>{parts.map((p, i) => ("text" in p ? p.text : <span class="cp" key={i} title={p.name}>{p.code}</span>))}</>;
 }
 
-/** A finding and the number that joins it to its mark. */
+/** A finding and the number that links it to its mark. */
 export interface Numbered { no: number; finding: Finding }
 
 /**
- * Text with a word difference and findings. text is what is now: pieces that were
- * removed are not in it, and findings (bytes of UTF-8) count in it. Without pieces
- * the text stands whole. Links of the marks lead to #f<no>: see FindingList.
+ * Text with a word difference and findings. text is the current text, without removed
+ * pieces; the offsets of findings (UTF-8 bytes) refer to it. Without pieces the text is
+ * shown as it is. Marks link to #f<no>: see FindingList.
  */
 export function Words({ text, pieces, findings = [] }: { text: string; pieces?: readonly Piece[]; findings?: readonly Numbered[] }) {
   const spans: Span<Numbered>[] = fromBytes(text, findings.map((n) => ({ start: n.finding.start, end: n.finding.end, data: n })));
@@ -46,7 +46,7 @@ function Sign({ sign, word }: { sign: string; word: string }) {
 function marks(nodes: Node<Numbered>[], begun: Set<Numbered>): ComponentChildren {
   return nodes.map((n, i) => {
     if ("text" in n) return <Visible key={i} text={n.text} />;
-    // A finding that goes on in the next piece has its number once.
+    // A finding that continues in the next piece shows its number once.
     const first = n.first && !begun.has(n.mark);
     begun.add(n.mark);
     const block = n.mark.finding.severity === "block" ? " block" : "";

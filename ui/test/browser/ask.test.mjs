@@ -47,7 +47,7 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   assert.equal(await page.locator("h1").first().innerText(), "1 item needs review");
   assert.equal(await page.locator(".inbox h2").first().innerText(), "Pending calls");
   assert.match(await page.locator(".inbox li a").first().innerText(), /notes:write_note\s+.* left\s+write, Cursor/);
-  assert.match(await page.locator(".verdict").innerText(), /Counts as write: .+/);
+  assert.match(await page.locator(".verdict").innerText(), /Lane: write\. Reason: .+/);
   const args = page.locator(".review .json");
   assert.match(await args.innerText(), /"title": "trip"/);
   assert.equal(await args.locator(".masked").count(), 1);
@@ -70,7 +70,7 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   // Another one comes while the page is open.
   const second = remove("trip");
   await detail("delete_note");
-  assert.match(await page.locator(".verdict").innerText(), /Counts as destructive: .+/);
+  assert.match(await page.locator(".verdict").innerText(), /Lane: destructive\. Reason: .+/);
   await settle();
   await page.keyboard.press("x");
   const dialog = page.locator("dialog");

@@ -147,7 +147,7 @@ test("the first run: from nothing to a first call", async (t) => {
   await says(page, "a variable that is not set is named, with what to do", /unset\s+needs a variable\s+It needs the environment variable UI_TEST_IS_NOT_SET, which is not set: set it where MCPProxy is started/);
   assert.equal(await page.getByRole("link", { name: "Edit unset" }).getAttribute("href"), "/ui/servers?id=unset&part=config");
   assert.equal(await page.getByText("Set UI_TEST_IS_NOT_SET…").count(), 0, "a value in the server's own environment would not help");
-  await says(page, "what was not added says why", /1 server was not added: There is a server named 'refused' already/);
+  await says(page, "what was not added says why", /1 server was not added: A server named 'refused' already/);
   await says(page, "the one with the secret runs", /hub\s+1 tool, clean/);
   const { servers } = await daemon.api("GET", "/servers");
   assert.deepEqual(servers.map((s) => s.name).sort(), ["hub", "missing", "notes", "refused", "unset"]);

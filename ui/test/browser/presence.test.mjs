@@ -51,7 +51,7 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
   await page.bringToFront(); // a page without the focus is not given passkeys
   await visit("settings");
   const part = page.getByRole("region", { name: "Presence" });
-  assert.match(await part.innerText(), /Presence is off\s+Any program that runs as you can approve changes, including an agent with a shell/);
+  assert.match(await part.innerText(), /Presence is off\s+Any program that runs under your account, such as an agent with a shell, can approve changes/);
   assert.equal((await standing()).on, false);
 
   // The page that the command line opens: the passkey is made, and signs what is in force.

@@ -103,14 +103,14 @@ func (m *MemoryStore) SaveApprovals(_ context.Context, c approval.ChangeSet) err
 		m.tools, m.definitions, m.launches = map[rowKey]approval.DecisionRow{}, map[definitionKey]json.RawMessage{}, map[string]approval.ApprovedLaunch{}
 	}
 	m.saves++
-	m.proposals = slices.DeleteFunc(m.proposals, func(p approval.ServerProposal) bool { return p.Name == c.Settle })
+	m.proposals = slices.DeleteFunc(m.proposals, func(p approval.ServerProposal) bool { return p.Name == c.RemoveProposal })
 	if c.Propose != nil {
 		m.proposals = append(m.proposals, *c.Propose)
 	}
 	if c.Forget {
 		maps.DeleteFunc(m.tools, func(id rowKey, _ approval.DecisionRow) bool { return id.Server == c.Server })
 	}
-	if c.Forget || c.Unpin {
+	if c.Forget || c.RevokeLaunch {
 		delete(m.launches, c.Server)
 	}
 	if c.Forget {

@@ -17,12 +17,12 @@ export function Why({ record: r }: { record: ActivityRecord }) {
     <DrawerPart title={intent?.reason ? "Reason given by the agent" : "Caller"}>
       {intent?.reason && <p class="quote">“<Visible text={intent.reason} />”</p>}
       <dl class={intent?.reason ? "defs gap" : "defs"}>
-        {intent?.data_sensitivity && <><dt>Data</dt><dd>{intent.data_sensitivity}</dd></>}
+        {intent?.data_sensitivity && <><dt>Data sensitivity</dt><dd>{intent.data_sensitivity}</dd></>}
         <By record={r} />
         {r.session_id && <><dt>Session</dt><dd><a class="link mono" href={href("activity", { session: r.session_id, since: "30d" })} title={r.session_id}>{r.session_id.slice(0, 8)}</a> <Calls session={r.session_id} /></dd></>}
         {search && <><dt>Search</dt><dd>“<Visible text={search.query} />”{search.rank ? `, rank ${search.rank}` : ""}</dd></>}
         {intent?.declared !== undefined && <><dt>Declared</dt><dd class="mono"><Visible text={JSON.stringify(intent.declared)} /></dd></>}
-        {r.parent_id && <><dt>{r.metadata.decision?.approval ? "Held as" : "Part of"}</dt><dd><a class="link mono" href={href("activity", { since: "30d", id: r.parent_id })}>{r.parent_id}</a></dd></>}
+        {r.parent_id && <><dt>{r.metadata.decision?.approval ? "Approval record" : "Parent record"}</dt><dd><a class="link mono" href={href("activity", { since: "30d", id: r.parent_id })}>{r.parent_id}</a></dd></>}
       </dl>
     </DrawerPart>
   );
@@ -40,7 +40,7 @@ export function Change({ record: r }: { record: ActivityRecord }) {
         {r.tool_name && <><dt>Tool</dt><dd><a class="link" href={href("tools", { id: `${r.server_name}:${r.tool_name}` })}><Visible text={r.tool_name} /></a></dd></>}
         {detail && <><dt>Detail</dt><dd><Visible text={detail} /></dd></>}
         {redacted && <><dt>Fields</dt><dd>{redacted.fields.join(", ")} of <a class="link mono" href={href("activity", { since: "30d", id: redacted.id })}>{redacted.id}</a></dd></>}
-        {r.parent_id && <><dt>About</dt><dd><a class="link mono" href={href("activity", { since: "30d", id: r.parent_id })}>{r.parent_id}</a></dd></>}
+        {r.parent_id && <><dt>Parent record</dt><dd><a class="link mono" href={href("activity", { since: "30d", id: r.parent_id })}>{r.parent_id}</a></dd></>}
         <By record={r} />
       </dl>
     </DrawerPart>

@@ -53,7 +53,7 @@ export function Answers({ call: c, onDone, onNext, onStale }: Props) {
   });
   return (
     <>
-      <ActsBar ready={settled && !busy} hold={busy} onNext={onNext} note={<>Applies to this exact call, once.<br />Any other call asks again.</>}
+      <ActsBar ready={settled && !busy} hold={busy} onNext={onNext} note={<>Applies to this exact call, once.<br />Any other call needs its own approval.</>}
         acts={[
           { key: "a", label: "Approve once", kind: "main", run: () => void attempt(once) },
           { key: "x", label: "Deny…", run: () => setAsking("deny") },

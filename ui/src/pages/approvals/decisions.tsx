@@ -78,7 +78,7 @@ export function Decisions({ target, diff, lanes, changed, onDone, onBack, onNext
   }
   return (
     <>
-      <ActsBar acts={acts} ready={settled && !busy} hold={busy || (changed > 0 && !settled)} onNext={onNext} note={<>Applies to this fingerprint.<br />The next change needs review again.</>} />
+      <ActsBar acts={acts} ready={settled && !busy} hold={busy || (changed > 0 && !settled)} onNext={onNext} note={<>Applies to this fingerprint.<br />Later changes need a new review.</>} />
       {asking && (
         <Confirm title={`Approve ${label} despite its findings?`} action="Approve" name={target.name || target.server} nameLabel="Type the name to confirm"
           onConfirm={() => act("approve", `Approved ${label} despite its findings.`, { undo: "withdraw" })} onClose={() => setAsking(false)}>

@@ -17,7 +17,7 @@ export function Launch({ review, item }: { review: Review; item?: ServerItem }) 
   const env = review.proposed_env;
   return (
     <>
-      <Part title={l.url ? "Address to connect to" : "Command to run as you"}>
+      <Part title={l.url ? "Address to connect to" : "Command to run under your account"}>
         <pre class="json cmd wrap" tabIndex={0} aria-label={l.url ? "address" : "command"}>{l.url ? <Visible text={l.url} /> : <><span class="p">$</span> <Visible text={commandLine(l)} /></>}</pre>
         <dl class="defs wide">
           {l.command && <><dt>Command</dt><dd class="mono"><Visible text={l.command} /></dd></>}

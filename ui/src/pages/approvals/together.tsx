@@ -39,7 +39,7 @@ export function Together({ items, onDone, onBack }: { items: readonly Definition
       <span class="dim">with the same finding{may.length < items.length && "; likely attacks are approved one by one"}</span>
       {asking && (
         <Confirm title={`${asking === "block" ? "Block" : "Approve"} ${number(of.length)} definitions?`} action={asking === "block" ? "Block" : "Approve"} danger={asking === "block"} onConfirm={() => run(of, asking)} onClose={() => setAsking("")}>
-          <p>{asking === "block" ? "Agents cannot use them until you unblock them." : "Agents will read the marked text. The approval covers the current definitions; the next change needs review again."}</p>
+          <p>{asking === "block" ? "Agents cannot use them until you unblock them." : "Agents will read the marked text. The approval covers only the current definitions. Later changes need a new review."}</p>
           <ul class="alike" tabIndex={0} aria-label="Definitions">
             {of.map((i) => <li key={i.key}><Subject target={i} />{i.findings.map((f) => <q key={f.path + f.start}><Visible text={f.excerpt} /></q>)}</li>)}
           </ul>

@@ -26,7 +26,7 @@ export function verdict(d: Diff, was: Lane, is: Lane): Said {
 
 function loosened(was: Lane, is: Lane): string {
   if (was === is) return `The tool stays in the ${is} lane, but declares fewer effects than before.`;
-  const asked = was === "destructive" ? "clients that ask only for destructive calls would no longer ask" : "clients that ask for writes would no longer ask";
+  const asked = was === "destructive" ? "clients that ask only before destructive calls no longer ask" : "clients that ask before writes no longer ask";
   return `If you approve it, the tool moves to the ${is} lane, and ${asked}.`;
 }
 
@@ -36,7 +36,7 @@ const heldAs: Record<Lane, Pick<Said, "kind" | "icon">> = { read: { kind: "calm"
 export function heldWords(c: PendingCall): Said {
   const by = byWords(c.answered_by, c.answered_via) || "a lease";
   switch (c.state) {
-    case "waiting": return { ...heldAs[c.lane], strong: `Counts as ${c.lane}:`, text: `${c.lane_reason}.` };
+    case "waiting": return { ...heldAs[c.lane], strong: `Lane: ${c.lane}.`, text: `Reason: ${c.lane_reason}.` };
     case "approved": return { kind: "calm", icon: "shield-ok", strong: `Approved by ${by}.`, text: "The client has not repeated the call yet. The approval expires after 15 minutes." };
     case "used": return { kind: "calm", icon: "shield-ok", strong: `Approved by ${by}.`, text: "The call was sent." };
     case "denied": return { kind: "calm", icon: "block", strong: `Denied by ${by}.`, text: c.denial ? `Reason sent to the agent: ${c.denial}` : "No reason given." };

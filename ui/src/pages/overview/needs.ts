@@ -82,7 +82,7 @@ function gather<T>(all: readonly T[], one: (item: T) => Need, many: (all: readon
 function held(c: PendingCall): Need {
   return {
     key: "call " + c.id, icon: "clock", hot: false, title: [{ server: c.server, tool: c.tool }, " needs approval"],
-    text: [`${c.client_name || actorWords(c.actor)} called it. It counts as ${c.lane}: `, c.lane_reason, "."], call: c, act: answer(c),
+    text: [`${c.client_name || actorWords(c.actor)} called it. Lane: ${c.lane}, because `, c.lane_reason, "."], call: c, act: answer(c),
   };
 }
 

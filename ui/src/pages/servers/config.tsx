@@ -13,7 +13,7 @@ import { Variables } from "./variables";
 import { parsed, settingsOf, textOf, valueOf, type Setting } from "./settings";
 import { change } from "./state";
 
-const reviewed = "If you change a reviewed launch, it needs review again before it starts. Approved tools stay approved.";
+const reviewed = "If you change a reviewed launch, it needs a new review before the server starts. Approved tools stay approved.";
 
 /** Shows the result of a change, with Undo where REST supports it. */
 function saved(d: ServerDetail, label: string, after: { quarantined: boolean }, undo?: () => Promise<unknown>): void {

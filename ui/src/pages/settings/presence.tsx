@@ -70,7 +70,7 @@ function One({ of: p, setting, onSet }: { of: Presence; setting: boolean; onSet:
       {asking === "none" && (
         <Confirm title="Turn off presence" action="Turn off" onClose={() => setAsking("")}
           onConfirm={() => void set({ kind: "none", since: new Date().toISOString(), before: p.head }, "Presence is off.")}>
-          Any program that runs as you can then approve changes. Current approvals stay.
+          Any program that runs under your account can then approve changes. Current approvals stay.
         </Confirm>
       )}
       {made && (
@@ -94,7 +94,7 @@ function Lead({ of: p, here }: { of: Presence; here: boolean }) {
   if (p.void !== undefined) return <Text of={[p.void, p.remedy].filter(Boolean).join(" ")} />;
   if (p.on && p.kind === "passkey") return <Text of={`${since}It works on pages at \`${p.anchor?.origin}\`.`} />;
   if (p.on) return <Text of={`${since}You enter it in a terminal only. To turn it off, run \`mcpproxy presence set none\`.`} />;
-  return <Text of={"Any program that runs as you can approve changes, including an agent with a shell. To turn presence on, run `mcpproxy presence set passphrase`" + (here ? " or set up a passkey here." : " or `mcpproxy presence set passkey`.")} />;
+  return <Text of={"Any program that runs under your account, such as an agent with a shell, can approve changes. To turn presence on, run `mcpproxy presence set passphrase`" + (here ? " or set up a passkey here." : " or `mcpproxy presence set passkey`.")} />;
 }
 
 function Text({ of }: { of: string }) {

@@ -18,7 +18,7 @@ export const reasons: Record<string, Reason> = {
   disabled_by_config: { says: "is disabled in mcp_config.json. To enable it, edit the file.", act: "" },
   disabled_by_user: { says: "is disabled.", act: "on" },
   server_disabled: { says: "is on a disabled server.", act: "server" },
-  for_clients: { says: "is available only at the server's own address, to clients that support questions.", act: "" },
+  for_clients: { says: "is available only at the server's own address, to clients that support sampling or elicitation.", act: "" },
 };
 
 /** The button that helps with a locked tool. */

@@ -41,7 +41,7 @@ const questions: readonly [RegExp, string][] = [
   [/github|gitlab/, "Which issues are open in my repositories?"],
   [/^git|git$/, "What changed in the last commit?"],
   [/postgres|sql|mongo|database|^db$/, "Which tables are in my database?"],
-  [/playwright|puppeteer|browser|chrome/, "Open example.com and say what it shows."],
+  [/playwright|puppeteer|browser|chrome/, "Open example.com and describe the page."],
   [/context7|docs|documentation/, "What does the documentation of React say about effects?"],
   [/memory|knowledge/, "What do you remember about me?"],
   [/slack|discord|teams|mail/, "Which messages came in today?"],
