@@ -51,6 +51,7 @@ const (
 	overrides
 	laneRules
 	selections
+	toolSettings
 	servers
 	profiles
 	toolLists
@@ -64,6 +65,7 @@ var kinds = map[reflect.Type]valueKind{
 	reflect.TypeFor[[]HintOverride]():      overrides,
 	reflect.TypeFor[[]ArgumentLaneRule]():  laneRules,
 	reflect.TypeFor[[]ResultSelection]():   selections,
+	reflect.TypeFor[[]ToolSettings]():      toolSettings,
 	reflect.TypeFor[[]Server]():            servers,
 	reflect.TypeFor[[]Profile]():           profiles,
 	reflect.TypeFor[[]policy.ScopeTools](): toolLists,

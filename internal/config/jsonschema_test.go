@@ -37,7 +37,7 @@ func JSONSchema() []byte {
 	profile := objectNode(new(Profile).keys(), keyDocs("profile", new(Profile).keys()), "")
 	rule := objectNode(new(ArgumentLaneRule).keys(), keyDocs("lane", new(ArgumentLaneRule).keys()), "")
 	rule["required"] = []string{"by", "argument"}
-	top["$defs"] = node{"server": server, "profile": profile, "lane": rule, "hints": objectNode(hintKeys(new(tool.Hints)), keyDocs("hints", hintKeys(new(tool.Hints))), "")}
+	top["$defs"] = node{"server": server, "profile": profile, "lane": rule, "tool": objectNode(new(ToolSettings).keys(), keyDocs("tool", new(ToolSettings).keys()), ""), "hints": objectNode(hintKeys(new(tool.Hints)), keyDocs("hints", hintKeys(new(tool.Hints))), "")}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -118,6 +118,8 @@ func valueNode(k configKey) node {
 		return node{"type": "object", "additionalProperties": node{"$ref": "#/$defs/lane"}}
 	case selections:
 		return node{"type": "object", "additionalProperties": node{"type": "string"}}
+	case toolSettings: // or enabled_tools, as other clients write it
+		return node{"anyOf": []node{{"type": "object", "additionalProperties": node{"$ref": "#/$defs/tool"}}, {"type": "array", "items": node{"type": "string"}}}}
 	case overrides:
 		return node{"type": "object", "additionalProperties": node{"$ref": "#/$defs/hints"}}
 	}
