@@ -65,11 +65,11 @@ func (s *AggregateEndpoint) callTool(ctx context.Context, r *routedRequest, open
 	n := ToolCallTarget{Lane: s.Lane, Name: name, Open: open}
 	var known bool
 	var refusal *problem.Problem
-	if n.ID, known = s.resolveToolName(&r.Request, name); known {
+	if n.ID, n.Alias, known = s.resolveToolName(&r.Request, name); known {
 		r.server = n.ID.Server
 		r.replaceWithOwnName("name", n.ID.Tool)
 		r.prefixServerRequestIDs()
-		if fault := s.toolTableForCaller(&r.Request).malformed[name]; fault != nil {
+		if fault := s.toolTableForCaller(&r.Request).malformed[n.ID]; fault != nil {
 			refusal = malformedDefinitionProblem(tool.KindTool, r.server, name, fault)
 		}
 	} else {
@@ -86,18 +86,25 @@ func (s *AggregateEndpoint) callTool(ctx context.Context, r *routedRequest, open
 	return a, toSessionEndedProblem(n.ID.Server, err)
 }
 
-// resolveToolName returns the ID of the tool with this name, whether or not the tool exists. A hashed alias is
-// resolved only within the client's scope.
-func (s *AggregateEndpoint) resolveToolName(r *session.Request, name string) (tool.ID, bool) {
+// resolveToolName returns the ID of the tool with this name, whether or not the tool exists, and server:alias if the
+// name is an alias. A hashed name is resolved only within the client's scope.
+func (s *AggregateEndpoint) resolveToolName(r *session.Request, name string) (id tool.ID, alias string, ok bool) {
 	if server, own, ok := tool.SplitAlias(name); ok {
-		return tool.ID{Server: server, Tool: own}, tool.CheckServerName(server) == nil
+		id, now := tool.ID{Server: server, Tool: own}, s.Catalog.Current()
+		switch t := now.Resolve(id, r.Caller.Scope()); {
+		case t != nil && t.ID != id:
+			return t.ID, id.String(), true
+		case t == nil && now.Tool(id) != nil: // the name belongs to an alias
+			return id, "", false
+		}
+		return id, "", tool.CheckServerName(server) == nil
 	}
 	if tool.IsDigestedAlias(name) {
 		if t := s.toolTableForCaller(r).byHashedName[name]; t != nil {
-			return t.ID, true
+			return t.ID, "", true
 		}
 	}
-	return tool.ID{}, false
+	return tool.ID{}, "", false
 }
 
 // toSessionEndedProblem converts the end of one server's session to a problem of the request. The client's session,
