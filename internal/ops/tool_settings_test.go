@@ -49,7 +49,7 @@ func TestSearchShowsTheUsersNames(t *testing.T) {
 	if f := first("zebra"); f.Name != "s:create_issue" || f.Description != "Create an issue.\n\nOnly for the zebra project." {
 		t.Errorf("%+v", f)
 	}
-	if f := first("defect platform"); f.Name != "" {
+	if f := first("defect platform"); strings.Contains(f.Description, "platform") {
 		t.Errorf("the former text is still found: %+v", f)
 	}
 	w.Reload(withSettings())
@@ -81,7 +81,7 @@ func TestAlwaysToolsComeFirst(t *testing.T) {
 	if a, _ := w.answer(RetrieveRequest{Query: "zzzz"}); fmt.Sprint(namesOf(a)) != "[weather]" || a.Total != 0 || !strings.Contains(a.Notice, "Nothing matches") {
 		t.Errorf("%+v", a)
 	}
-	if a, _ := w.answer(RetrieveRequest{Query: "note", Operation: policy.Read}); slices.Contains(namesOf(a), "weather") {
+	if a, _ := w.answer(RetrieveRequest{Query: "note", Operation: policy.Destructive}); slices.Contains(namesOf(a), "weather") {
 		t.Error(namesOf(a))
 	}
 	hidden := anAgent
