@@ -40,7 +40,7 @@ func concrete(o *operation) string {
 // validBody returns a valid body of an operation.
 func validBody(o *operation) string {
 	special := map[string]string{
-		"callTool": `{"tool_variant":"call_tool_read","name":"github:x"}`, "changeServer": `{"enabled":true}`, "importServers": `{"ids":["x"]}`, "addServers": `{"servers":[{"name":"x","command":"y"}]}`, "approveTools": `{"tools":[{"name":"github:x","fingerprint":"f"}]}`,
+		"callTool": `{"tool_variant":"call_tool_read","name":"github:x"}`, "changeServer": `{"enabled":true}`, "changeTool": `{"alias":"x"}`, "importServers": `{"ids":["x"]}`, "addServers": `{"servers":[{"name":"x","command":"y"}]}`, "approveTools": `{"tools":[{"name":"github:x","fingerprint":"f"}]}`,
 		"redactActivity": `{"fields":["arguments"]}`, "changeConfig": `{"set":{"tools_limit":null}}`,
 	}
 	if body, ok := special[o.id]; ok {

@@ -179,7 +179,7 @@ func (c *Catalog) ResaveAllToolLists() {
 // storeToolList replaces a server's list and reports whether it differs from the known one.
 func (c *Catalog) storeToolList(ctx context.Context, server string, tools []*tool.Definition, received bool) bool {
 	for {
-		_, infer, _ := c.serverConfig(server)
+		configured, infer, _ := c.serverConfig(server)
 		c.mu.Lock()
 		old := c.lists[server]
 		c.mu.Unlock()
@@ -195,13 +195,14 @@ func (c *Catalog) storeToolList(ctx context.Context, server string, tools []*too
 		if areInferredHintsEnforced(infer) {
 			precomputeInferredHints(entries)
 		}
+		settings := configured.ToolSettings
 		var part *search.ServerIndexPart
 		if changed {
-			part = search.NewServerIndexPart(server, tools)
+			part = newIndexPart(server, settings, tools)
 		} else {
-			part = old.indexPart
+			part, settings = old.indexPart, old.settings
 		}
-		next := &toolList{entries: entries, indexPart: part, received: received, saved: !received || !changed && old.saved, externalRefs: newExternalRefsFunc(entries)}
+		next := &toolList{entries: entries, indexPart: part, settings: settings, received: received, saved: !received || !changed && old.saved, externalRefs: newExternalRefsFunc(entries)}
 		if !changed {
 			next.externalRefs = old.externalRefs
 		}
@@ -402,18 +403,23 @@ func (c *Catalog) Publish() {
 		}
 		if l := c.lists[configured.Name]; l != nil {
 			server.Listed, server.ListedThisRun = true, l.received
+			l = c.indexWithSettings(&configured, l)
 			parts = append(parts, l.indexPart)
 			first := len(tools)
 			for _, e := range l.entries {
 				t := newTool(configured, decided, serverHintInferenceMode(configured, c.inferMode), e)
 				t.JudgeMode = c.judgeMode
 				tools = append(tools, t)
-				if visibilityOf(t) == visibleCallable {
-					server.Callable++
-				}
 				next.tools[t.ID] = t
 			}
 			server.Tools = tools[first:len(tools):len(tools)]
+			server.settings = configured.ToolSettings
+			next.registerToolSettings(&configured)
+			for _, t := range server.Tools {
+				if visibilityOf(t) == visibleCallable {
+					server.Callable++
+				}
+			}
 		}
 		next.servers = append(next.servers, server)
 		next.byName[server.Name] = server

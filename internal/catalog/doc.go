@@ -13,6 +13,7 @@
 //   - quarantine.go: whether a server awaits review, and whether it may be started.
 //   - denied.go: the server's allow and deny lists.
 //   - argument_rules.go: the rules that classify a call by its arguments.
+//   - tool_settings.go: the user's names and descriptions of tools, and the tools that every search result begins with.
 //   - index.go: the search index over callable and locked tools.
 //   - scope.go: a snapshot of only a caller's scope.
 //   - record_facts.go: the facts about a tool for activity records.

@@ -22,6 +22,7 @@ import (
 type toolList struct {
 	entries   []*analyzedTool
 	indexPart *search.ServerIndexPart // the server's part of the index
+	settings  []config.ToolSettings   // with which it was built
 	received  bool                    // whether the server itself listed them to this process
 	saved     bool
 	admitted  bool // admission is done or running
@@ -112,6 +113,9 @@ type Tool struct {
 	entry      *analyzedTool
 	undeclared bool                   // neither the server nor an override declares its hints
 	override   tool.Hints             // from hint_overrides
+	settings   *config.ToolSettings   // from tools of its server; nil if there are none
+	shown      *tool.Definition       // as agents see it
+	shadowedBy string                 // see ShadowedBy
 	laneRule   *classify.ArgumentRule // the configured rule that classifies its arguments
 	pin        *approval.Pin          // the approval of this definition, nil if there is none
 	factsCache atomic.Pointer[tool.DecisionFacts]

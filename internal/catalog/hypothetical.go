@@ -20,7 +20,7 @@ func ToolFromActivityRecord(id tool.ID, judged *tool.DecisionFacts) *Tool {
 	in := classify.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
 	e := &analyzedTool{definition: &tool.Definition{ID: id, Hints: judged.DeclaredHints()}, classification: classify.NewKnownAnalysis(in)}
-	return &Tool{Definition: e.definition, entry: e}
+	return &Tool{Definition: e.definition, shown: e.definition, entry: e}
 }
 
 // HasDefinition reports whether the tool's definition is known.

@@ -11,6 +11,7 @@ import (
 type Hit struct {
 	Tool  *Tool
 	Score float64
+	Rank  int // place among the matches, from 0; -1 for a tool that is always listed and does not match
 	doc   int // document number in the index
 }
 
@@ -36,14 +37,12 @@ const (
 
 func visibilityOf(t *Tool) visibility {
 	switch {
-	case t.App.HiddenFromModel:
+	case t.App.HiddenFromModel, t.shadowedBy != "" || t.Status == policy.Callable && t.ForClients:
 		return notSearchable
 	case t.Status != policy.Callable:
 		return visibleLocked
-	case !t.ForClients:
-		return visibleCallable
 	}
-	return notSearchable
+	return visibleCallable
 }
 
 // newSearchIndex returns an index of the tools in parts. If the parts are the same as in old, it reuses old's index. If
@@ -77,7 +76,7 @@ func (l *searchIndex) search(v *search.View, h *search.Habits, query string, n i
 	found, total := v.Search(h, query, n, keepDoc)
 	hits := make([]Hit, len(found))
 	for i, h := range found {
-		hits[i] = Hit{l.tools[h.Doc], h.Score, h.Doc}
+		hits[i] = Hit{l.tools[h.Doc], h.Score, i, h.Doc}
 	}
 	return hits, total
 }

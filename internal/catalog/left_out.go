@@ -33,15 +33,26 @@ func (l *leftOutDefinitions) text() []string {
 	if l.more == 0 {
 		return l.named
 	}
-	return append(l.named[:maxLeftOut:maxLeftOut], fmt.Sprintf("%d more malformed definitions are left out", l.more))
+	return append(l.named[:maxLeftOut:maxLeftOut], fmt.Sprintf("%d more warnings like these are not shown", l.more))
 }
 
-// LeftOut explains which of the server's tools are left out of the lists of all servers, and why.
+// LeftOut explains which of the server's tools are left out of the lists of all servers, and why, and which of the
+// user's settings for tools have no effect.
 func (s *Server) LeftOut() []string {
 	var l leftOutDefinitions
+	named := map[string]bool{}
 	for _, t := range s.Tools {
+		named[t.ID.Tool] = true
+		if t.shadowedBy != "" {
+			l.add(fmt.Sprintf("its tool '%s' is available only at /mcp/servers/%s, because '%s' is the alias of '%s' in the configuration; choose another alias", problem.ClipName(t.ID.Tool), s.Name, problem.ClipName(t.ID.Tool), problem.ClipName(t.shadowedBy)))
+		}
 		if _, err := t.StrictForm(); err != nil {
 			l.addMalformed(tool.KindTool, t.ID.Tool, err)
+		}
+	}
+	for _, one := range s.settings {
+		if s.ListedThisRun && !named[one.Tool] {
+			l.add(fmt.Sprintf("tools in the configuration has settings for '%s', which the server does not list", problem.ClipName(one.Tool)))
 		}
 	}
 	return l.text()

@@ -81,6 +81,11 @@ func (s *Snapshot) computeScoped(within policy.Scope) *Snapshot {
 		less.servers = append(less.servers, &one)
 		less.byName[one.Name] = &one
 	}
+	for _, t := range s.always {
+		if less.tools[t.ID] == t {
+			less.always = append(less.always, t)
+		}
+	}
 	less.lookup = s.lookup.restrictTo(func(t *Tool) bool { return less.tools[t.ID] == t })
 	return less
 }

@@ -27,6 +27,7 @@ type Server struct {
 	ListedThisRun bool
 	Tools         []*Tool // in the server's order
 	Callable      int     // number of them that a search for callable tools finds
+	settings      []config.ToolSettings
 }
 
 // AwaitsFirstList reports whether the server is starting and has neither listed its tools
@@ -50,6 +51,8 @@ type Snapshot struct {
 	servers []*Server // by name
 	byName  map[string]*Server
 	tools   map[tool.ID]*Tool
+	aliases map[tool.ID]*Tool // by the server and the user's name
+	always  []*Tool           // callable tools that every search result begins with, in the order of the file
 	lookup  *searchIndex
 
 	replaced chan struct{} // closed when the next one is published
@@ -111,8 +114,8 @@ func (s *Snapshot) SuggestIDs(id tool.ID) []string {
 		return search.NearestNames(id.Server, names, maxSuggestions)
 	}
 	for _, t := range server.Tools {
-		if t.Status == policy.Callable {
-			names = append(names, t.ID.Tool)
+		if t.Status == policy.Callable && t.shadowedBy == "" {
+			names = append(names, t.shown.ShownName())
 		}
 	}
 	near := search.NearestNames(id.Tool, names, maxSuggestions)
@@ -130,8 +133,9 @@ func (s *Snapshot) SuggestByToolName(name string) []string {
 		own, _ := strings.CutPrefix(name, server.Name)
 		own = strings.TrimLeft(own, "_-./ ")
 		for _, t := range server.Tools {
-			if (t.ID.Tool == name || t.ID.Tool == own) && t.Status == policy.Callable && len(found) < maxSuggestions {
-				found = append(found, t.ID.String())
+			shown := t.shown.ShownName()
+			if (t.ID.Tool == name || t.ID.Tool == own || shown == name || shown == own) && t.Status == policy.Callable && t.shadowedBy == "" && len(found) < maxSuggestions {
+				found = append(found, t.shown.ShownID().String())
 			}
 		}
 	}
@@ -165,6 +169,8 @@ func newConfiguredTool(server config.Server, infer policy.InferMode, e *analyzed
 		}
 	}
 	t.CallWith = policy.CallToolForHints(t.Effective)
+	t.settings = server.ToolSettingsOf(t.ID.Tool)
+	t.shown = shownDefinition(t.Definition, t.settings)
 	t.laneRule = configuredArgumentRule(server.Lanes, t.ID.Tool)
 	return t
 }
@@ -191,7 +197,7 @@ func (s *Snapshot) SearchLocked(query string, n int, keep func(*Tool) bool) ([]H
 
 // ExplainHit returns the reasons why Search found a tool.
 func (s *Snapshot) ExplainHit(used *search.Habits, query string, h Hit) []search.MatchReason {
-	return s.lookup.callable.MatchReasons(used, query, h.doc, h.Tool.Definition)
+	return s.lookup.callable.MatchReasons(used, query, h.doc, h.Tool.shown)
 }
 
 // CallableCount returns the number of callable tools.

@@ -218,6 +218,7 @@ func writeDecisionSection(p *printer, d *activity.Decision) {
 		f.add("Refused by", toOneLine(d.Check))
 	}
 	f.add("Approval", toOneLine(d.Approval))
+	f.add("Alias", toOneLine(d.Alias))
 	f.add("Called", toOneLine(map[activity.CallStyle]string{activity.CalledInLane: "in a lane", activity.CalledByName: "by its own name"}[d.Called]))
 	f.add("Hints", formatHintsWithSources(d.Hints))
 	f.add("Overridden", formatHintsWithSources(d.Overridden))

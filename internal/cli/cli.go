@@ -138,6 +138,7 @@ func (r *invocation) newRootCommand() *cobra.Command {
 		"mcpproxy tools enable":          {complete: completeFirstArgument(r.completeFromDaemon(toolNamesOfStatus(policy.DisabledByUser.String()))), run: operationRunFunc(r, api.EnableTool, parseToolRef, writeToolEnabled)},
 		"mcpproxy tools list":            newToolsListCommand(r),
 		"mcpproxy tools search":          newToolsSearchCommand(r),
+		"mcpproxy tools set":             newToolsSetCommand(r),
 		"mcpproxy tools show":            {run: operationRunFunc(r, api.GetTool, parseToolRef, writeToolDetail)},
 		"mcpproxy tools stats":           newToolsStatsCommand(r),
 		"mcpproxy tools unblock":         newBlockOrUnblockCommand(r, unblockDefinition),

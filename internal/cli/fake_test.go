@@ -377,7 +377,7 @@ func (f *fakeOperations) replacedOperations() []api.Operation {
 		api.GetTool.WithHandler(f.ToolDetail), api.ListTools.WithHandler(f.Tools), api.SearchTools.WithHandler(f.SearchTools), api.GetToolStats.WithHandler(f.ToolStats), api.CallTool.WithHandler(f.callTool),
 		api.ListApprovals.WithHandler(f.Approvals), api.AddServer.WithHandler(f.AddServer), api.ChangeServer.WithHandler(f.ChangeServer), api.RemoveServer.WithHandler(f.RemoveServer), api.EnableServer.WithHandler(f.EnableServer),
 		api.DisableServer.WithHandler(f.DisableServer), api.QuarantineServer.WithHandler(f.QuarantineServer), api.ReviewServer.WithHandler(f.ReviewServer), api.ApproveServer.WithHandler(f.ApproveServer),
-		api.EnableTool.WithHandler(f.EnableTool), api.DisableTool.WithHandler(f.DisableTool), api.ApproveTool.WithHandler(f.ApproveTool), api.ApproveTools.WithHandler(f.ApproveTools), api.BlockTool.WithHandler(f.BlockTool), api.UnblockTool.WithHandler(f.UnblockTool), api.DiffTool.WithHandler(f.DiffTool),
+		api.ChangeTool.WithHandler(f.ChangeTool), api.EnableTool.WithHandler(f.EnableTool), api.DisableTool.WithHandler(f.DisableTool), api.ApproveTool.WithHandler(f.ApproveTool), api.ApproveTools.WithHandler(f.ApproveTools), api.BlockTool.WithHandler(f.BlockTool), api.UnblockTool.WithHandler(f.UnblockTool), api.DiffTool.WithHandler(f.DiffTool),
 	}
 	all = append(all, f.tokenAndProfileOperations()...)
 	all = append(all, f.pendingAndLeaseOperations()...)

@@ -87,7 +87,7 @@ var commandLines = map[string]struct {
 	"service install": {"service install", false}, "service status": {"service status", false}, "service uninstall": {"service uninstall", false},
 	"tools search": {"tools search create issue --explain", true}, "tools show": {"tools show github:delete_repo", false},
 	"tools stats": {"tools stats", true}, "tools diff": {"tools diff github:changed", false}, "tools approve": {"tools approve --server github --all --yes", true},
-	"tools block": {"tools block github:changed", false}, "tools unblock": {"tools unblock github:changed", false}, "tools enable": {"tools enable github:delete_repo", false}, "tools disable": {"tools disable github:delete_repo", false},
+	"tools block": {"tools block github:changed", false}, "tools unblock": {"tools unblock github:changed", false}, "tools enable": {"tools enable github:delete_repo", false}, "tools disable": {"tools disable github:delete_repo", false}, "tools set": {"tools set github:delete_repo --alias new_bug", false},
 	"upstream list": {"upstream list", true}, "upstream get": {"upstream get notes", false}, "upstream review": {"upstream review old", false},
 	"upstream approve": {"upstream approve old --fingerprint " + printOfTools, false}, "upstream add": {"upstream add x --quarantined -- sh", false},
 	"upstream import": {"upstream import --dry-run", false},

@@ -82,8 +82,9 @@ func checkServerExists(ctx context.Context, c *api.Client, name string) error {
 func writeToolTable(p *printer, tools []ops.ToolView) {
 	list[ops.ToolView]{
 		none: "No tool matches. See `mcpproxy upstream list` for the state of the servers.",
+		name: func(v ops.ToolView) string { return v.Name },
 		columns: []column[ops.ToolView]{
-			{title: "TOOL", text: func(v ops.ToolView) string { return v.Name }},
+			{title: "TOOL", text: toolNameWithAlias},
 			{title: "CALL WITH", text: func(v ops.ToolView) string { return v.CallWith }},
 			{title: "STATUS", cell: toolStatusCell},
 			{title: "HINTS", wide: true, text: func(v ops.ToolView) string { return string(v.Annotations) }},
@@ -97,6 +98,14 @@ func writeToolTable(p *printer, tools []ops.ToolView) {
 
 // toolStatusCell returns the status of a tool for a table or a list of fields.
 func toolStatusCell(p *printer, v ops.ToolView) string { return formatToolStatus(p, v.Status) }
+
+// toolNameWithAlias returns the name of a tool, and the user's name for it if there is one.
+func toolNameWithAlias(v ops.ToolView) string {
+	if v.Settings == nil || v.Settings.Alias == "" {
+		return v.Name
+	}
+	return v.Name + " (" + v.Settings.Alias + ")"
+}
 
 // laneOfVariant returns the lane of a call_tool variant, such as read for call_tool_read.
 func laneOfVariant(variant string) string { return strings.TrimPrefix(variant, "call_tool_") }
@@ -187,7 +196,7 @@ func writeFoundTools(p *printer, found searchOutput) {
 		name: func(v ops.ToolView) string { return v.Name },
 		columns: []column[ops.ToolView]{
 			{title: "SCORE", text: func(v ops.ToolView) string { return fmt.Sprintf("%.2f", v.Score) }},
-			{title: "TOOL", text: func(v ops.ToolView) string { return v.Name }},
+			{title: "TOOL", text: toolNameWithAlias},
 			{title: "CALL WITH", text: func(v ops.ToolView) string { return v.CallWith }},
 			{title: "DESCRIPTION", text: descriptionSummary},
 		},
@@ -233,6 +242,7 @@ func writeToolDetail(p *printer, d ops.ToolDetail) {
 	if v.Status == ops.ForClients {
 		f.add("", "available only to clients that support sampling, elicitation or roots, on /mcp/servers/"+toOneLine(v.Server))
 	}
+	addToolSettingFields(&f, v)
 	f.add("Call with", toOneLine(v.CallWith))
 	f.add("Hints", oneLineJSON(v.Annotations))
 	f.add("Declared hints", oneLineJSON(v.DeclaredAnnotations))
@@ -242,7 +252,15 @@ func writeToolDetail(p *printer, d ops.ToolDetail) {
 	addApprovalFields(p, &f, v.Trust)
 	f.write(p)
 	if text := strings.TrimSpace(toPrintable(v.Description)); text != "" {
-		fmt.Fprint(p, "\nDescription\n")
+		heading := "Description"
+		if s := v.Settings; s != nil && s.Description+s.AddDescription != "" {
+			heading = "Description for agents, with your text"
+		}
+		fmt.Fprintf(p, "\n%s\n", heading)
+		p.writeWrapped("  ", text)
+	}
+	if text := strings.TrimSpace(toPrintable(v.DeclaredDescription)); text != "" {
+		fmt.Fprint(p, "\nServer's description\n")
 		p.writeWrapped("  ", text)
 	}
 	for _, part := range []struct {

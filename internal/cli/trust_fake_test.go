@@ -69,6 +69,17 @@ func (f *fakeOperations) ChangeServer(ctx context.Context, c ops.Caller, in api.
 	return f.Server(ctx, ops.Caller{}, ops.ServerRef{Name: name})
 }
 
+func (f *fakeOperations) ChangeTool(ctx context.Context, c ops.Caller, in api.ToolChange) (ops.ToolView, error) {
+	v, err := f.Tool(ctx, c, in.ToolRef)
+	for _, one := range in.Changes {
+		f.recordDecision("tool %s %s %s", v.Name, one.Key, one.Value)
+		if one.Key == "alias" && one.Value != nil {
+			v.Settings = &ops.ToolSettings{Alias: "new_bug", Description: "Mine.", Always: true}
+		}
+	}
+	return v, err
+}
+
 func (f *fakeOperations) ReviewServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerReview, error) {
 	name := in.Name
 	at := parseRFC3339("2026-01-15T09:00:00Z")

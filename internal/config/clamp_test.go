@@ -108,7 +108,7 @@ var changes = map[string]struct {
 	"server.oauth.client_id": {`"a"`, `"b"`, true}, "server.oauth.client_secret": {`"a"`, `"b"`, true}, "server.oauth.client_metadata_url": {`"https://a/b"`, `"https://a/c"`, true},
 	"server.oauth.authorization_server": {`"https://a"`, `"https://b"`, true}, "server.oauth.scopes": {`["a"]`, `["b"]`, true}, "server.oauth.redirect_port": {`1`, `2`, true},
 	"server.lazy": {`true`, `false`, false}, "server.call_timeout": {`"1s"`, `"2s"`, false}, "server.max_concurrent_calls": {`1`, `0`, false}, "server.ask.wait": {`"1s"`, `"2s"`, false},
-	"server.select":  {`{"a": ".a"}`, `{"a": ".b"}`, false},
+	"server.select": {`{"a": ".a"}`, `{"a": ".b"}`, false}, "server.tools": {`{"a": {"description": "x"}}`, `{"a": {"description": "y"}}`, true},
 	"notify.desktop": {`true`, `false`, false},
 	// incomparable
 	"notify.webhooks":                    {`[{"url": "http://a/", "events": ["call.held"]}]`, `[{"url": "http://a/"}]`, true},

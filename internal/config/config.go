@@ -16,6 +16,7 @@
 //   - edit.go, edit_hints.go, file_text.go: change the file.
 //   - difference.go, change.go: the differences between two configurations.
 //   - masked_json.go, mask.go, secret_spans.go: show a configuration without its secrets.
+//   - tool_settings.go: names and texts of the user for tools.
 //   - ask_rules.go: which rule makes a call wait for approval.
 //   - selfreference.go: rejects a server that is this MCPProxy.
 //   - paths.go: where the file and the data directory are.
@@ -163,6 +164,7 @@ type Server struct {
 	Lanes             []ArgumentLaneRule // in file order; the last match wins
 	Ask               policy.AskRules    // in addition to the general rules
 	Selections        []ResultSelection  // in file order; the last match wins
+	ToolSettings      []ToolSettings     // in file order; one for each tool
 
 	// asWritten and shown are as in Config. launch is the launch in the file, and launchFingerprint identifies it;
 	// both are nil if the server was not parsed.
@@ -219,6 +221,25 @@ type ArgumentLaneRule struct {
 	Read        []string // actions, or patterns of them
 	Write       []string
 	Destructive []string
+}
+
+// ToolSettings are the user's name and texts for one tool of a server.
+type ToolSettings struct {
+	Tool           string // the server's name for the tool; no pattern
+	Alias          string // replaces the name for agents; "" to keep it
+	Description    string // replaces the server's description; "" to keep it
+	AddDescription string // follows the server's description; not together with Description
+	Always         bool   // retrieve_tools lists the tool in each answer
+}
+
+// ToolSettingsOf returns the settings of a tool, nil if there are none.
+func (s *Server) ToolSettingsOf(name string) *ToolSettings {
+	for i := range s.ToolSettings {
+		if s.ToolSettings[i].Tool == name {
+			return &s.ToolSettings[i]
+		}
+	}
+	return nil
 }
 
 // ResultSelection selects a part of the results of tools that Pattern (a name or pattern) matches, unless the caller

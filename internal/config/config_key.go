@@ -52,6 +52,7 @@ const (
 	laneRules
 	selections
 	webhooks
+	toolSettings
 	servers
 	profiles
 	toolLists
@@ -66,6 +67,7 @@ var kinds = map[reflect.Type]valueKind{
 	reflect.TypeFor[[]ArgumentLaneRule]():  laneRules,
 	reflect.TypeFor[[]ResultSelection]():   selections,
 	reflect.TypeFor[[]Webhook]():           webhooks,
+	reflect.TypeFor[[]ToolSettings]():      toolSettings,
 	reflect.TypeFor[[]Server]():            servers,
 	reflect.TypeFor[[]Profile]():           profiles,
 	reflect.TypeFor[[]policy.ScopeTools](): toolLists,

@@ -81,7 +81,7 @@ func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []config
 			members[name] = m
 			continue
 		}
-		i, inverse := findKey(keys, name)
+		i, inverse := findKeyOfMember(keys, m, name)
 		if d.warnOtherClientKey(m, path, at, name) {
 			continue
 		}
@@ -143,6 +143,18 @@ func findKey(keys []configKey, name string) (at int, inverse bool) {
 		return k.name == name || slices.Contains(k.aliases, name) || k.inverse == name && name != ""
 	})
 	return at, at >= 0 && keys[at].inverse == name
+}
+
+// findKeyOfMember is findKey for a member with its value. A list with the name tools is enabled_tools, as other clients
+// write it.
+func findKeyOfMember(keys []configKey, m hujson.ObjectMember, name string) (at int, inverse bool) {
+	at, inverse = findKey(keys, name)
+	if at >= 0 && keys[at].kind() == list && m.Value.Value.Kind() != '[' {
+		if exact := slices.IndexFunc(keys, func(k configKey) bool { return k.name == name }); exact >= 0 {
+			return exact, false
+		}
+	}
+	return at, inverse
 }
 
 func invertBool(v hujson.Value) hujson.Value {
@@ -218,6 +230,8 @@ func (d *decoder) decodeValue(v hujson.Value, path string, k configKey) (resolve
 		resolved = d.decodeResultSelections(v, path)
 	case webhooks:
 		return d.decodeWebhooks(v, path)
+	case toolSettings:
+		return d.decodeToolSettings(v, path)
 	case servers:
 		return d.decodeServers(v, path)
 	case profiles:

@@ -252,6 +252,11 @@ func (d *decoder) checkToolLists(g objectMembers, s *Server, path string) {
 		selected = append(selected, r.Pattern)
 	}
 	d.reportServerPrefix(g, s.Name, path, "select", selected)
+	var named []string
+	for _, t := range s.ToolSettings {
+		named = append(named, t.Tool)
+	}
+	d.reportServerPrefix(g, s.Name, path, "tools", named)
 }
 
 // reportServerPrefix reports patterns with a "server:" prefix. Such a pattern would match nothing, so a tool that it

@@ -304,7 +304,7 @@ func (d document) setServerKeySplices(server textedit.Container, field string, v
 			WithHint(hint).With("parameter", "field").With("value", field)
 	}
 	i := slices.IndexFunc(server.Items, func(it textedit.ContainerItem) bool {
-		same, _ := findKey(keys, it.Name)
+		same, _ := findKeyOfMember(keys, hujson.ObjectMember{Value: it.Value}, it.Name)
 		return it.Name == field || same >= 0 && same == at
 	})
 	return d.setObjectMemberSplices(server, i, field, value, k.inverse)

@@ -39,7 +39,7 @@ func JSONSchema() []byte {
 	rule["required"] = []string{"by", "argument"}
 	webhook := objectNode(new(Webhook).keys(), keyDocs("webhook", new(Webhook).keys()), "")
 	webhook["required"] = []string{"url"}
-	top["$defs"] = node{"webhook": webhook, "server": server, "profile": profile, "lane": rule, "hints": objectNode(hintKeys(new(tool.Hints)), keyDocs("hints", hintKeys(new(tool.Hints))), "")}
+	top["$defs"] = node{"webhook": webhook, "tool": objectNode(new(ToolSettings).keys(), keyDocs("tool", new(ToolSettings).keys()), ""), "server": server, "profile": profile, "lane": rule, "hints": objectNode(hintKeys(new(tool.Hints)), keyDocs("hints", hintKeys(new(tool.Hints))), "")}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -122,6 +122,8 @@ func valueNode(k configKey) node {
 		return node{"type": "object", "additionalProperties": node{"$ref": "#/$defs/lane"}}
 	case selections:
 		return node{"type": "object", "additionalProperties": node{"type": "string"}}
+	case toolSettings: // or enabled_tools, as other clients write it
+		return node{"anyOf": []node{{"type": "object", "additionalProperties": node{"$ref": "#/$defs/tool"}}, {"type": "array", "items": node{"type": "string"}}}}
 	case overrides:
 		return node{"type": "object", "additionalProperties": node{"$ref": "#/$defs/hints"}}
 	}

@@ -107,6 +107,7 @@ func (s *Server) keys() []configKey {
 		{name: "ask.tools", field: &s.Ask.Tools, grants: askedTools, checkName: checkPattern, check: checkAskMode},
 		{name: "ask.wait", field: &s.Ask.Wait, grants: never, shortest: shortestWait, longest: longestWait},
 		{name: "select", field: &s.Selections, grants: never},
+		{name: "tools", field: &s.ToolSettings, grants: always},
 	}
 }
 
@@ -130,6 +131,16 @@ func (r *ArgumentLaneRule) keys() []configKey {
 		{name: "read", field: &r.Read, grants: adds, check: checkPattern},
 		{name: "write", field: &r.Write, grants: drops, check: checkPattern},
 		{name: "destructive", field: &r.Destructive, grants: drops, check: checkPattern},
+	}
+}
+
+// keys returns the keys of an entry in a server's tools, bound to t.
+func (t *ToolSettings) keys() []configKey {
+	return []configKey{
+		{name: "alias", field: &t.Alias, grants: always, check: CheckToolAlias},
+		{name: "description", field: &t.Description, grants: always, check: CheckToolText},
+		{name: "add_description", field: &t.AddDescription, grants: always, check: CheckToolText},
+		{name: "always", field: &t.Always, grants: always},
 	}
 }
 

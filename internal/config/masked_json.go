@@ -192,6 +192,16 @@ func encodeValue(v any) ([]byte, error) {
 			out = append(out, b)
 		}
 		return wirejson.MarshalWithoutHTMLEscape(out)
+	case []ToolSettings:
+		var out objectWriter
+		for _, t := range v {
+			b, err := encodeObject(t.keys(), func(k configKey) bool { return !k.isDefault() })
+			if err != nil {
+				return nil, err
+			}
+			out.addMember(t.Tool, b)
+		}
+		return out.toJSON(), nil
 	case []Profile:
 		var out objectWriter
 		for _, p := range v {

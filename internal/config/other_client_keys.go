@@ -43,6 +43,9 @@ func otherClientKeyAdvice(object, name string, value hujson.Kind) (advice string
 // OtherClientServerKeyAdvice returns the advice for another client's server key that has no effect here;
 // ok reports whether it is one. value is the first byte of the key's JSON value.
 func OtherClientServerKeyAdvice(name string, value byte) (advice string, ok bool) {
+	if advice, ok := otherClientKeyAdvice("import", name, hujson.Kind(value)); ok {
+		return advice, true
+	}
 	return otherClientKeyAdvice("server", name, hujson.Kind(value))
 }
 

@@ -47,6 +47,7 @@ func (in parseInput) parseConfig() (*Config, error) {
 	d.expandHomeDirs(g, c, shown)
 	setDefaultTrust(c)
 	d.warnUnknownServers(g, c)
+	d.checkAlwaysTools(g, c)
 	if len(d.mistakes) > 0 {
 		return nil, newMistakesError(in.file, d.mistakes, d.more)
 	}

@@ -37,6 +37,7 @@ func Reference() []byte {
 		"{{top}}", rows("file", new(Config).keys(), true),
 		"{{server}}", rows("server", new(Server).keys(), true),
 		"{{profile}}", rows("profile", new(Profile).keys(), false),
+		"{{tool}}", rows("tool", new(ToolSettings).keys(), false),
 		"{{lane}}", rows("lane", new(ArgumentLaneRule).keys(), false),
 		"{{webhook}}", rows("webhook", new(Webhook).keys(), false),
 		"{{hints}}", rows("hints", hintKeys(new(tool.Hints)), false),

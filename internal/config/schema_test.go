@@ -55,6 +55,7 @@ func TestSchemaAcceptsValidFiles(t *testing.T) {
 	for _, text := range []string{
 		string(everything), "{}", `{"mcpServers": {}}`, `{"mcpServers": []}`, mustParse(t, string(everything)).String(), mustParse(t, "{}").String(),
 		`{"mcpServers": [{"name": "a", "command": "x"}, {"name": "b", "serverUrl": "http://x/mcp", "transport": "streamable_http", "disabled": true}]}`,
+		`{"mcpServers": {"a": {"command": "x", "tools": {"t": {"alias": "b", "add_description": "c", "always": true}}}, "b": {"command": "x", "tools": ["t"]}}}`,
 		`{"call_timeout": "${env:DURATION}", "tools_detail": "${env:DETAIL}", "queue_timeout": "0"}`,
 	} {
 		if _, err := Parse([]byte(text), func(name string) (string, bool) {
@@ -103,6 +104,7 @@ func TestSchemaRefusesInvalidFiles(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x", "url": "http://x/mcp"}}}`, `{"mcpServers": {"a b": {"command": "x"}}}`, `{"mcpServers": {"a__b": {"command": "x"}}}`,
 		`{"mcpServers": [{"command": "x"}]}`, `{"mcpServers": {"a": {"command": "x", "args": "x"}}}`, `{"mcpServers": {"a": {"command": "x", "env": {"A": 1}}}}`,
 		`{"mcpServers": {"a": {"command": "x", "enabled_tools": ["a"], "disabled_tools": ["b"]}}}`, `{"mcpServers": {"a": {"command": "x", "hint_overrides": {"a": {"readOnly": true}}}}}`,
+		`{"mcpServers": {"a": {"command": "x", "tools": {"t": {"alais": "b"}}}}}`,
 		`{"mcpServers": {"a": {"command": "x", "type": "pigeon"}}}`, `[]`,
 	} {
 		if err := against(t, s, []byte(text)); err == nil {

@@ -45,7 +45,7 @@ type secretFinder struct {
 
 func newSecretFinder(text []byte) *secretFinder {
 	f := &secretFinder{text: bytes.TrimPrefix(text, []byte(byteOrderMark)), serverNames: map[string]bool{}, publicStrings: map[string]bool{"name": true, "true": true, "false": true, "null": true}}
-	for _, k := range slices.Concat(new(Config).keys(), new(Server).keys(), new(Profile).keys(), new(Webhook).keys(), hintKeys(new(tool.Hints))) {
+	for _, k := range slices.Concat(new(Config).keys(), new(Server).keys(), new(Profile).keys(), new(Webhook).keys(), new(ToolSettings).keys(), hintKeys(new(tool.Hints))) {
 		name := strings.TrimPrefix(k.name, k.groupName()+".")
 		for _, word := range slices.Concat([]string{name, k.groupName(), k.inverse}, k.aliases, k.oneOf) {
 			f.publicStrings[word] = true
@@ -115,7 +115,7 @@ func (f *secretFinder) scanObject(v hujson.Value, keys []configKey, of string) {
 		l, _ := m.Name.Value.(hujson.Literal)
 		name := l.String()
 		f.addCredentialSpans(m.Name)
-		at, _ := findKey(keys, name)
+		at, _ := findKeyOfMember(keys, m, name)
 		_, others := otherClientKeyAdvice(of, name, m.Value.Value.Kind())
 		group := keysInGroup(keys, name)
 		switch {
@@ -164,7 +164,7 @@ func (f *secretFinder) scanValue(v hujson.Value, k configKey) {
 		default:
 			f.addCredentialSpans(v)
 		}
-	case overrides, laneRules, selections:
+	case overrides, laneRules, selections, toolSettings:
 		f.addCredentialSpans(v)
 	case dictionary:
 		if !isStringMap(v) {

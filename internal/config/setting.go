@@ -101,7 +101,7 @@ func (k configKey) typeDescription() string {
 		return "list of strings"
 	case dictionary:
 		return "object of strings"
-	case overrides, laneRules, selections, profiles, toolLists:
+	case overrides, laneRules, selections, toolSettings, profiles, toolLists:
 		return "object"
 	case webhooks:
 		return "list of objects"

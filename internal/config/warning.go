@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/tailscale/hujson"
 )
@@ -25,6 +26,8 @@ func (d *decoder) warnOtherClientKey(m hujson.ObjectMember, in, path, name strin
 	switch {
 	case d.serverPath != "" && in == d.serverPath:
 		object = "server"
+	case d.serverPath != "" && strings.HasPrefix(in, joinPath(d.serverPath, "tools")):
+		object = "tool"
 	case in != "":
 		return false
 	}

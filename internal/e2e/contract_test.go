@@ -165,6 +165,7 @@ var contractCases = map[string]contractCase{
 			return "/tools/call", strings.Replace(other, "{}", `{"another":1}`, 1)
 		},
 	},
+	"changeTool":   {ok: with("/servers/s/tools/plain", `{"always":true}`), missing: with("/servers/s/tools/none", `{"alias":"x"}`), conflict: with("/servers/s/tools/plain", `{"alias":"spare"}`)},
 	"enableTool":   {ok: at("/servers/s/tools/plain/enable"), missing: at("/servers/s/tools/none/enable"), no409: alwaysCan},
 	"disableTool":  {ok: at("/servers/s/tools/spare/disable"), missing: at("/servers/s/tools/none/disable"), no409: alwaysCan},
 	"diffTool":     differs("/servers/s/tools/plain"),

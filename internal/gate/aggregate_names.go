@@ -22,8 +22,8 @@ type aggregateListEntry struct {
 	tool        *catalog.Tool   // nil for everything else
 }
 
-// renamedDefinition returns the definition under its name in the list of all servers. A tool has its effective hints.
-// All other bytes are the server's, unless strict clients would reject them.
+// renamedDefinition returns the definition under its name in the list of all servers. A tool has its effective hints,
+// and the user's description if there is one. All other bytes are the server's, unless strict clients would reject them.
 func (e *aggregateListEntry) renamedDefinition(l catalog.ListKind) json.RawMessage {
 	raw := e.raw
 	if e.name != e.own {
@@ -31,6 +31,9 @@ func (e *aggregateListEntry) renamedDefinition(l catalog.ListKind) json.RawMessa
 	}
 	if e.tool != nil {
 		raw = e.tool.Effective.ReplaceHintsIn(raw, e.tool.Hints)
+		if shown := e.tool.Shown(); shown.Description != e.tool.Description {
+			raw = wirejson.SetMember(raw, "description", wirejson.AppendString(nil, shown.Description))
+		}
 	}
 	return raw
 }
@@ -41,7 +44,7 @@ func compareByName(a, b *aggregateListEntry) int { return strings.Compare(a.name
 type aggregateToolTable struct {
 	version      uint64                   // version of the snapshot; the table keeps no reference to the snapshot
 	callable     []*aggregateListEntry    // by name
-	malformed    map[string]error         // by name: the reason why a callable tool is not listed
+	malformed    map[tool.ID]error        // the reason why a callable tool is not listed
 	byHashedName map[string]*catalog.Tool // by hashed alias, for names that are too long
 	digest       [sha256.Size]byte        // digest of the list of tools
 	apps         appTable
@@ -62,19 +65,21 @@ func (t *aggregateToolTable) isCurrentFor(s *catalog.Snapshot) bool {
 
 // newAggregateToolTable names the tools of a snapshot, and lists those that isListed selects.
 func newAggregateToolTable(s *catalog.Snapshot, isListed func(*catalog.Tool) bool) *aggregateToolTable {
-	all := &aggregateToolTable{version: s.Version(), apps: newAppTable(s), malformed: map[string]error{}, byHashedName: map[string]*catalog.Tool{}}
+	all := &aggregateToolTable{version: s.Version(), apps: newAppTable(s), malformed: map[tool.ID]error{}, byHashedName: map[string]*catalog.Tool{}}
 	for _, server := range s.Servers() {
 		for _, t := range server.Tools {
-			name := tool.ToAlias(t.ID.Server, t.ID.Tool)
-			if tool.IsDigestedAlias(name) {
-				all.byHashedName[name] = t
+			name := tool.ToAlias(t.ID.Server, t.Shown().ShownName())
+			for _, name := range []string{tool.ToAlias(t.ID.Server, t.ID.Tool), name} {
+				if tool.IsDigestedAlias(name) {
+					all.byHashedName[name] = t
+				}
 			}
-			if !t.Callable() || t.ForClients {
+			if !t.Callable() || t.ForClients || t.ShadowedBy() != "" {
 				continue
 			}
 			raw, err := t.StrictForm()
 			if err != nil {
-				all.malformed[name] = err
+				all.malformed[t.ID] = err
 			} else if isListed(t) {
 				if uri := all.apps.nameOf(t.ID.Server, t.App.URI); uri != t.App.URI {
 					raw = tool.ReplaceAppURI(raw, uri)
@@ -89,6 +94,7 @@ func newAggregateToolTable(s *catalog.Snapshot, isListed func(*catalog.Tool) boo
 		fingerprint := e.tool.Fingerprint()
 		sum.addPart([]byte(e.name))
 		sum.addPart(fingerprint[:])
+		sum.addPart([]byte(e.tool.Shown().Description))
 		sum.addPart(e.tool.Effective.AppendJSON(nil))
 		sum.addPart([]byte(all.apps.nameOf(e.server, e.tool.App.URI)))
 	}

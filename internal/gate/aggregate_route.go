@@ -75,11 +75,11 @@ func (s *AggregateEndpoint) callTool(ctx context.Context, r *routedRequest, open
 	n := ToolCallTarget{Lane: s.Lane, Name: name, Open: open}
 	var known bool
 	var refusal *problem.Problem
-	if n.ID, known = s.resolveToolName(&r.Request, name); known {
+	if n.ID, n.Alias, known = s.resolveToolName(&r.Request, name); known {
 		r.server = n.ID.Server
 		r.replaceWithOwnName("name", n.ID.Tool)
 		r.prefixServerRequestIDs()
-		if fault := s.toolTableForCaller(&r.Request).malformed[name]; fault != nil {
+		if fault := s.toolTableForCaller(&r.Request).malformed[n.ID]; fault != nil {
 			refusal = malformedDefinitionProblem(tool.KindTool, r.server, name, fault)
 		}
 	} else {
@@ -99,22 +99,31 @@ func (s *AggregateEndpoint) callTool(ctx context.Context, r *routedRequest, open
 	return a, toSessionEndedProblem(n.ID.Server, err)
 }
 
-// resolveToolName returns the ID of the tool with this name, whether or not the tool exists. A hashed alias is
-// resolved only within the client's scope. User interfaces use the names of their server.
-func (s *AggregateEndpoint) resolveToolName(r *session.Request, name string) (tool.ID, bool) {
-	server, own, isAlias := tool.SplitAlias(name)
-	if isAlias = isAlias && tool.CheckServerName(server) == nil; isAlias && s.Catalog.Current().Server(server) != nil {
-		return tool.ID{Server: server, Tool: own}, true
+// resolveToolName returns the ID of the tool with this name, whether or not the tool exists, and server:alias if the
+// name is an alias. A hashed name is resolved only within the client's scope. User interfaces use the names of their
+// server.
+func (s *AggregateEndpoint) resolveToolName(r *session.Request, name string) (id tool.ID, alias string, ok bool) {
+	server, own, isPrefixed := tool.SplitAlias(name)
+	isPrefixed = isPrefixed && tool.CheckServerName(server) == nil
+	id, now := tool.ID{Server: server, Tool: own}, s.Catalog.Current()
+	if isPrefixed && now.Server(server) != nil {
+		switch t := now.Resolve(id, r.Caller.Scope()); {
+		case t != nil && t.ID != id:
+			return t.ID, id.String(), true
+		case t == nil && now.Tool(id) != nil: // the name belongs to an alias
+			return id, "", false
+		}
+		return id, "", true
 	}
 	if tool.IsDigestedAlias(name) {
 		if t := s.toolTableForCaller(r).byHashedName[name]; t != nil {
-			return t.ID, true
+			return t.ID, "", true
 		}
 	}
 	if t := s.AppTool(r, name); t != nil {
-		return t.ID, true
+		return t.ID, "", true
 	}
-	return tool.ID{Server: server, Tool: own}, isAlias
+	return id, "", isPrefixed
 }
 
 // toSessionEndedProblem converts the end of one server's session to a problem of the request. The client's session,

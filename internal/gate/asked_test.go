@@ -272,7 +272,7 @@ func (a *asking) catches(variant, name, args string) string {
 	a.T.Helper()
 	c, s, now := call{caller: anAgent}, resolvedCall{cfg: a.Config(), request: policy.CallRequest{OwnNames: true}}, a.Catalog.Current()
 	if variant == "" {
-		s.findTool(now, "s:"+name)
+		s.findTool(now, "s:"+name, c.caller.Scope())
 		s.request.CallTool = s.tool.CallWith
 		s.args.sent, s.request.ArgsErr = parseArgumentsObject("arguments", json.RawMessage(args))
 	} else {

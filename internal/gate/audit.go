@@ -130,7 +130,7 @@ func (a *callArguments) recordedJSON() json.RawMessage {
 // toRecordDecision returns a decision in the form of the record, with the facts on which it was based.
 func (g *Gate) toRecordDecision(c *call, v *verdict, refused policy.Check) activity.Decision {
 	d := activity.Decision{
-		Outcome: activity.Allowed, Check: refused.String(), Called: activity.CalledByName, Declared: v.request.Declared.HasOperation,
+		Outcome: activity.Allowed, Check: refused.String(), Called: activity.CalledByName, Alias: v.request.Alias, Declared: v.request.Declared.HasOperation,
 		Status: v.status.String(), Arguments: v.schemaFit, ConfigRevision: v.cfg.Revision(),
 	}
 	if v.request.ChoosesLane() {

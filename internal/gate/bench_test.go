@@ -37,7 +37,7 @@ func BenchmarkCall(b *testing.B) {
 func (w *world) readsCall() (*call, resolvedCall, *catalog.Snapshot) {
 	now := w.Catalog.Current()
 	s := resolvedCall{cfg: w.Config(), request: policy.CallRequest{CallTool: policy.CallToolRead}}
-	s.findTool(now, "s:reads")
+	s.findTool(now, "s:reads", anAgent.Scope())
 	return &call{callOptions: callOptions{DeclaresIntent: true}, caller: anAgent}, s, now
 }
 

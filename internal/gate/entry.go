@@ -107,7 +107,9 @@ type ToolCallTarget struct {
 	Lane policy.CallToolVariant // lane of the endpoint; CallToolNone if the tool's hints decide
 	Name string                 // name that the client used; "" if it used the server's own name
 	ID   tool.ID                // ID of the named tool
-	Err  error                  // why the request names no tool
+	// Alias is server:alias if the client used the user's name for the tool; "" otherwise.
+	Alias string
+	Err   error // why the request names no tool
 	// Open opens the client's session with the server, within the time limit of the call. It is nil if the request
 	// needs no session.
 	Open func(ctx context.Context, server string) (session.Session, error)

@@ -39,8 +39,8 @@ func (g *Gate) resolveLaneCall(r *LaneCall) (call, resolvedCall, *catalog.Snapsh
 		caller: r.Caller, stateless: r.Caller.SessionID == "", limit: r.Timeout, unknown: r.Unknown, client: r.Client, say: r.Say, meta: r.Meta, size: r.RequestBytes}
 	s := resolvedCall{cfg: g.Config(), request: policy.CallRequest{CallTool: r.CallTool, Declared: r.Declared}}
 	now := g.Catalog.Current()
-	if s.findTool(now, r.Name); s.tool == nil {
-		s.findTool(now, trimNameParts(r.Name))
+	if s.findTool(now, r.Name, c.caller.Scope()); s.tool == nil {
+		s.findTool(now, trimNameParts(r.Name), c.caller.Scope())
 	}
 	c.selection, s.request.SelectErr = policy.ParseSelectParameter(r.Select)
 	s.args.sent, s.request.ArgsErr = chooseArgsOrArgsJSON(r.Args, r.ArgsJSON)
@@ -52,11 +52,13 @@ func (g *Gate) resolveLaneCall(r *LaneCall) (call, resolvedCall, *catalog.Snapsh
 	return c, s, now
 }
 
-// findTool sets the tool with the name server:tool.
-func (s *resolvedCall) findTool(now *catalog.Snapshot, name string) {
+// findTool sets the tool with the name server:tool or server:alias, for a caller with this scope.
+func (s *resolvedCall) findTool(now *catalog.Snapshot, name string, within policy.Scope) {
 	s.request.Name = name
 	s.request.ID, s.request.NameErr = tool.ParseID(name)
-	s.tool = now.Tool(s.request.ID)
+	if s.tool = now.Resolve(s.request.ID, within); s.tool != nil && s.tool.ID != s.request.ID {
+		s.request.ID, s.request.Alias = s.tool.ID, s.request.ID.String()
+	}
 }
 
 // trimNameParts returns the name of a tool without spaces around its parts.
@@ -91,7 +93,7 @@ func (g *Gate) resolveClientCall(ctx context.Context, n *ToolCallTarget, r *sess
 		s.request.Declared = policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: n.Lane.Operation().String()}
 	}
 	if n.Err == nil {
-		s.request.Name = n.ID.String()
+		s.request.Name, s.request.Alias = n.ID.String(), n.Alias
 		s.request.ID, s.request.NameErr = tool.ParseID(s.request.Name)
 	}
 	s.args.sent, s.request.ArgsErr = parseArgumentsObject("arguments", wirejson.Find(r.Params, "arguments"))

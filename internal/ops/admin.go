@@ -15,6 +15,7 @@ type ConfigEditor interface {
 	RemoveServer(name string) error
 	SetServer(permit config.ConfirmFunc, name, field string, value json.RawMessage) error
 	SetHintOverride(permit config.ConfirmFunc, name, tool string, hints json.RawMessage) error
+	SetToolSettings(permit config.ConfirmFunc, server, name string, changes []config.ToolSettingChange) error
 	// CheckNotSelfReference rejects a launch that connects back to this MCPProxy.
 	CheckNotSelfReference(config.Launch) error
 }

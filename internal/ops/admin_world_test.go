@@ -17,6 +17,7 @@ import (
 	"mcpproxy/internal/gate/gatetest"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream"
 )
@@ -118,6 +119,34 @@ func (w *adminWorld) SetServer(_ config.ConfirmFunc, name, field string, value j
 			return json.Unmarshal(value, &s.DisabledTools)
 		default:
 			return fmt.Errorf("the test environment does not support the key %s", field)
+		}
+		return nil
+	})
+}
+
+func (w *adminWorld) SetToolSettings(_ config.ConfirmFunc, server, name string, changes []config.ToolSettingChange) error {
+	return w.Edit(func(c *config.Config) error {
+		for i := range c.Servers {
+			if s := &c.Servers[i]; s.Name == server {
+				one := config.ToolSettings{Tool: name}
+				if old := s.ToolSettingsOf(name); old != nil {
+					one = *old
+				}
+				for _, change := range changes {
+					text, _ := wirejson.String(change.Value)
+					switch change.Key {
+					case "alias":
+						one.Alias = text
+					case "description":
+						one.Description = text
+					case "add_description":
+						one.AddDescription = text
+					case "always":
+						one.Always = string(change.Value) == "true"
+					}
+				}
+				s.ToolSettings = []config.ToolSettings{one}
+			}
 		}
 		return nil
 	})

@@ -131,6 +131,20 @@ func ChangeableServerKeys() (keys []string) {
 	return keys
 }
 
+// ChangeableToolSettings are the settings of a tool that a request can change.
+type ChangeableToolSettings struct {
+	Alias          string `json:"alias" null:"true" doc:"The name that agents see instead of the server's name of the tool. The server's name still works in calls."`
+	Description    string `json:"description" null:"true" doc:"Replaces the server's description for agents."`
+	AddDescription string `json:"add_description" null:"true" doc:"Follows the server's description, in a new paragraph."`
+	Always         bool   `json:"always" null:"true" doc:"Whether each answer of retrieve_tools begins with the tool."`
+}
+
+// ToolChange changes the settings of a tool.
+type ToolChange struct {
+	ToolRef
+	Changes []config.ToolSettingChange
+}
+
 // SeenFingerprint contains the fingerprint of the definition that the user saw.
 type SeenFingerprint struct {
 	Fingerprint string `json:"fingerprint" required:"true" doc:"The fingerprint of the reviewed definition or launch. If it has changed since, the request is rejected with 409 CONFLICT."`

@@ -55,8 +55,8 @@ func (i *Inspector) SearchTools(ctx context.Context, c Caller, q SearchQuery) (S
 	}
 	for n, h := range found.Hits {
 		one := shown(h)
-		one.Tokens = estimateTokens(encodedMatchSize(n, h, detail))
-		if q.Explain {
+		one.Tokens = estimateTokens(encodedMatchSize(h, detail))
+		if q.Explain && h.Rank >= 0 {
 			one.Why = found.MatchReasons(h)
 		}
 		a.Tokens += one.Tokens

@@ -35,13 +35,19 @@ func (i *Inspector) Tools(ctx context.Context, _ Caller, q ToolQuery) (ToolList,
 	return out, nil
 }
 
-// Tool returns one tool. If it does not exist, it returns SERVER_NOT_FOUND or TOOL_NOT_FOUND with similar names.
+// Tool returns one tool, also by its alias. If it does not exist, it returns SERVER_NOT_FOUND or TOOL_NOT_FOUND with
+// similar names.
 func (i *Inspector) Tool(ctx context.Context, _ Caller, in ToolRef) (ToolDetail, error) {
 	t, err := i.gateway.findTool(in.ID())
 	if err != nil {
+		if t = i.gateway.Catalog.Current().Resolve(in.ID(), policy.Scope{}); t != nil {
+			err = nil
+		}
+	}
+	if err != nil {
 		return ToolDetail{}, err
 	}
-	d := ToolDetail{ToolView: i.gateway.toolViewWithDecisions(t), ToolUsage: i.loadToolUsage(ctx).usageOf(t), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(), Signature: formatToolSignature(t.ID.Tool, t.InputSchema),
+	d := ToolDetail{ToolView: i.gateway.toolViewWithDecisions(t), ToolUsage: i.loadToolUsage(ctx).usageOf(t), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(), Signature: formatToolSignature(t.Shown().ShownName(), t.InputSchema),
 		Tokens: estimateTokens(encodedToolSize(catalog.Hit{Tool: t}, config.Full)), CompactTokens: estimateTokens(encodedToolSize(catalog.Hit{Tool: t}, config.Compact))}
 	if said, any := t.HintOverrides(); any {
 		d.Corrected = said.AppendJSON(nil)
@@ -61,7 +67,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *filteredTool
 			servers = append(servers, s)
 		}
 		for _, t := range s.Tools {
-			if text != "" && !strings.Contains(strings.ToLower(t.ID.String()), text) && !strings.Contains(strings.ToLower(t.Title), text) {
+			if text != "" && !strings.Contains(strings.ToLower(t.ID.String()), text) && !strings.Contains(strings.ToLower(t.Title), text) && !strings.Contains(strings.ToLower(t.Shown().Alias), text) {
 				continue
 			}
 			hints, use := hintSource(t), l.use.recency(t, lately)
@@ -168,12 +174,12 @@ func hintSource(t *catalog.Tool) string {
 const maxSummary = 240
 
 func (l *filteredTools) toolRow(t *catalog.Tool) ToolRow {
-	summary, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n")
+	summary, _, _ := strings.Cut(strings.TrimSpace(t.Shown().Description), "\n")
 	if cut := wirejson.ClipText(summary, maxSummary); cut != summary {
 		summary = cut + "…"
 	}
 	return ToolRow{
-		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title, Summary: summary,
+		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title, Summary: summary, Alias: t.Shown().Alias, Always: t.IsAlways(),
 		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(),
 		Status: displayedToolStatus(t), Deprecated: t.IsDeprecated(),
 		Tokens: estimateTokens(len(t.Raw)), ToolUsage: l.use.usageOf(t),
@@ -183,7 +189,7 @@ func (l *filteredTools) toolRow(t *catalog.Tool) ToolRow {
 // fullToolFields returns the fields that only a full list contains.
 func (i *Inspector) fullToolFields(t *catalog.Tool) *FullToolFields {
 	v := i.gateway.toolViewWithDecisions(t)
-	return &FullToolFields{Description: &v.Description, InputSchema: v.InputSchema, OutputSchema: v.OutputSchema,
+	return &FullToolFields{Description: &v.Description, DeclaredDescription: v.DeclaredDescription, Settings: v.Settings, ShadowedBy: v.ShadowedBy, InputSchema: v.InputSchema, OutputSchema: v.OutputSchema,
 		Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations,
 		InferredOperation: v.InferredOperation, InferredReason: v.InferredReason, Trust: v.Trust}
 }

@@ -25,7 +25,7 @@ type ToolFilter struct {
 	Status    string `query:"status" words:"status or callable" doc:"Only tools with this status. callable: only tools that can be called."`
 	Hints     string `query:"hints" enum:"said,corrected,guessed" doc:"Only tools whose hints come from this source. said: the server. corrected: hint_overrides. guessed: neither, so that the hints are inferred."`
 	Use       string `query:"use" enum:"recent,earlier,never" doc:"Only tools with this use, according to the activity log. recent: called in the last 30 days. earlier: called before that. never: not called."`
-	Text      string `query:"q" doc:"Only tools with this text in their name or title. Case is ignored."`
+	Text      string `query:"q" doc:"Only tools with this text in their name, alias or title. Case is ignored."`
 	Sort      string `query:"sort" enum:"name,calls,last,tokens" doc:"The order. name: alphabetical. calls: most calls first. last: most recent call first. tokens: largest definition first. Default: the order in which the servers list them."`
 	Reverse   bool   `query:"reverse" doc:"Whether to reverse the order."`
 }
@@ -57,6 +57,8 @@ type ToolRow struct {
 	Tool       string `json:"tool"`
 	Title      string `json:"title,omitempty"`
 	Summary    string `json:"summary" doc:"The first line of the description, shortened."`
+	Alias      string `json:"alias,omitempty" doc:"The name that agents see instead."`
+	Always     bool   `json:"always,omitempty" doc:"Whether each answer of retrieve_tools begins with the tool."`
 	CallWith   string `json:"call_with" words:"variant"`
 	Lane       string `json:"lane" words:"operation" doc:"The operation type of call_with."`
 	Guessed    bool   `json:"guessed,omitempty" doc:"Whether the operation type is inferred: neither the server nor hint_overrides declares it."`
@@ -87,7 +89,10 @@ type ToolDetail struct {
 
 // FullToolFields contains the additional fields of the detail level full.
 type FullToolFields struct {
-	Description         *string         `json:"description,omitempty"`
+	Description         *string         `json:"description,omitempty" doc:"The description that agents get."`
+	DeclaredDescription string          `json:"declared_description,omitempty" doc:"The server's description. Absent if agents get it unchanged."`
+	Settings            *ToolSettings   `json:"settings,omitempty" doc:"The user's settings for the tool. Absent if there are none."`
+	ShadowedBy          string          `json:"shadowed_by,omitempty" doc:"The tool of the same server whose alias is the name of this tool."`
 	InputSchema         json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema        json.RawMessage `json:"outputSchema,omitempty"`
 	Annotations         json.RawMessage `json:"annotations,omitempty" doc:"The effective hints. Hints that neither the server nor hint_overrides set are absent."`
@@ -102,6 +107,7 @@ func (r *ToolRow) ToToolView() ToolView {
 	v := ToolView{Name: r.Name, Server: r.Server, Tool: r.Tool, Title: r.Title, CallWith: r.CallWith, Status: r.Status, Deprecated: r.Deprecated}
 	if m := r.FullToolFields; m != nil {
 		v.InputSchema, v.OutputSchema, v.Annotations, v.DeclaredAnnotations = m.InputSchema, m.OutputSchema, m.Annotations, m.DeclaredAnnotations
+		v.DeclaredDescription, v.Settings, v.ShadowedBy = m.DeclaredDescription, m.Settings, m.ShadowedBy
 		v.InferredOperation, v.InferredReason, v.Trust = m.InferredOperation, m.InferredReason, m.Trust
 		if m.Description != nil {
 			v.Description = *m.Description

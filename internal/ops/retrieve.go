@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ const (
 
 // SearchResult is the result of a search in one catalog snapshot.
 type SearchResult struct {
-	Hits     []catalog.Hit // callable tools, best first
+	Hits     []catalog.Hit // callable tools, those that are always listed first, then best first
 	Total    int           // number of callable matches
 	unhinted int           // number of matches that the operation filter left out because they have no hints
 
@@ -42,8 +43,40 @@ type SearchResult struct {
 func (g *Gateway) SearchTools(req *RetrieveRequest) *SearchResult {
 	f := &SearchResult{snapshot: g.Catalog.Current().ScopedTo(req.Caller.Scope()), habits: g.searchHabitsFor(req.Caller), query: problem.ClipForDisplay(req.Query, maxQuery),
 		limit: clampLimit(req.Limit, g.Config().ToolsLimit), filter: operationFilter(req.Operation, nil)}
-	f.Hits, f.Total = f.snapshot.Search(f.habits, f.query, f.limit, operationFilter(req.Operation, &f.unhinted))
+	always := f.snapshot.AlwaysTools()
+	f.Hits, f.Total = f.snapshot.Search(f.habits, f.query, f.limit+len(always), operationFilter(req.Operation, &f.unhinted))
+	f.putAlwaysFirst(always)
 	return f
+}
+
+// putAlwaysFirst moves the tools that are always listed to the front. They do not count towards the limit.
+func (f *SearchResult) putAlwaysFirst(always []*catalog.Tool) {
+	if len(always) == 0 {
+		return
+	}
+	var first, others []catalog.Hit
+	found := map[*catalog.Tool]bool{}
+	for _, h := range f.Hits {
+		if found[h.Tool] = true; h.Tool.IsAlways() {
+			first = append(first, h)
+		} else if len(others) < f.limit {
+			others = append(others, h)
+		}
+	}
+	for _, t := range always {
+		if !found[t] && (f.filter == nil || f.filter(t)) {
+			first = append(first, catalog.Hit{Tool: t, Rank: -1})
+		}
+	}
+	f.Hits = append(first, others...)
+}
+
+// matches returns the hits that match the query.
+func matches(hits []catalog.Hit) []catalog.Hit {
+	if len(hits) == 0 || !hits[0].Tool.IsAlways() {
+		return hits
+	}
+	return slices.DeleteFunc(slices.Clone(hits), func(h catalog.Hit) bool { return h.Rank < 0 })
 }
 
 // lockedTools returns the at most 10 best matching tools that cannot be called, and the number of all such matches.
@@ -70,9 +103,9 @@ func encodedToolSize(h catalog.Hit, detail config.ToolDetailLevel) int {
 	return len(appendTool(nil, h, detail))
 }
 
-// encodedMatchSize is like encodedToolSize, for the hit at rank place.
-func encodedMatchSize(place int, h catalog.Hit, detail config.ToolDetailLevel) int {
-	return len(appendMatch(nil, place, h, detail))
+// encodedMatchSize is like encodedToolSize, for a hit with its rank.
+func encodedMatchSize(h catalog.Hit, detail config.ToolDetailLevel) int {
+	return len(appendMatch(nil, h, detail))
 }
 
 // RetrieveTools implements retrieve_tools. It returns the best matching callable tools as a JSON object of at most
@@ -115,7 +148,7 @@ func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.Ra
 	if how := usageInstructions(cfg.Intent.RequireIntent, hits); req.UsageSeen == nil || !req.UsageSeen(how) {
 		advice = appendJSONMember(advice, `,"usage_instructions":`, how)
 	}
-	after := appendNotConnectedServers(nil, snapshot, &req, hits, g.serverState, size/10)
+	after := appendNotConnectedServers(nil, snapshot, &req, matches(hits), g.serverState, size/10)
 	if req.IncludeDisabled {
 		after = appendLockedTools(after, locked, g.approvedDescriptionFunc(snapshot), size/3)
 	}
@@ -139,6 +172,9 @@ func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.Ra
 		tools := encodeToolsWithin(hits, detail, size-len(before)-len(between)-len(after))
 		told = hits[:len(tools)]
 		out = append(before, joinTools(tools)...)
+	}
+	if len(snapshot.AlwaysTools()) > 0 { // the record of a call contains the rank of its tool among the matches
+		told = slices.SortedStableFunc(slices.Values(told), func(a, b catalog.Hit) int { return cmp.Compare(uint(a.Rank), uint(b.Rank)) })
 	}
 	ids := make([]tool.ID, len(told))
 	for i, h := range told {
@@ -186,7 +222,7 @@ func (g *Gateway) approvedDescriptionFunc(s *catalog.Snapshot) func(*catalog.Too
 		if s.Server(t.ID.Server).Quarantined || !g.Book.ServerView(t.ID.Server).ToolDecisions(t.ID.Tool).Approves(t.Fingerprint()) {
 			return ""
 		}
-		return t.Description
+		return t.Shown().Description
 	}
 }
 

@@ -20,10 +20,10 @@ func appendTools(out []byte, hits []catalog.Hit, detail config.ToolDetailLevel, 
 		if i > 0 {
 			out = append(out, ',')
 		}
-		if hasFullSchema(detail, i) && len(out)-start+len(h.Tool.Description)+len(h.Tool.InputSchema) > room {
+		if hasFullSchema(detail, h.Rank) && len(out)-start+len(h.Tool.Shown().Description)+len(h.Tool.InputSchema) > room {
 			return out, false
 		}
-		out = appendMatch(out, i, h, detail)
+		out = appendMatch(out, h, detail)
 		if len(out)-start > room {
 			return out, false
 		}
@@ -50,9 +50,9 @@ func encodeToolsWithin(hits []catalog.Hit, detail config.ToolDetailLevel, room i
 	}
 	fits := true
 	for i := range tools {
-		t := hits[i].Tool
+		t := hits[i].Tool.Shown()
 		// A tool that is too large on its own does not prevent a full schema for the next tools.
-		if fits && hasFullSchema(detail, i) && len(t.Description)+len(t.InputSchema) <= room {
+		if fits && hasFullSchema(detail, hits[i].Rank) && len(t.Description)+len(t.InputSchema) <= room {
 			if full := appendTool(nil, hits[i], config.Full); used-len(tools[i])+len(full) <= room {
 				used += len(full) - len(tools[i])
 				tools[i] = full
@@ -65,10 +65,10 @@ func encodeToolsWithin(hits []catalog.Hit, detail config.ToolDetailLevel, room i
 			continue
 		}
 		less := detail
-		if hasFullSchema(detail, i) {
+		if hasFullSchema(detail, hits[i].Rank) {
 			less = config.Compact
 		}
-		if compact := appendMatch(nil, i, hits[i], less); used-len(tools[i])+len(compact) <= room {
+		if compact := appendMatch(nil, hits[i], less); used-len(tools[i])+len(compact) <= room {
 			used += len(compact) - len(tools[i])
 			tools[i] = compact
 		}
@@ -82,34 +82,36 @@ const fullMatches = 3
 // maxBriefDescription limits the descriptions of the other matches if the detail level is auto, in bytes.
 const maxBriefDescription = 120
 
-// hasFullSchema reports whether the match at rank place has its full schema.
-func hasFullSchema(detail config.ToolDetailLevel, place int) bool {
-	return detail == config.Full || detail == config.Auto && place < fullMatches
+// hasFullSchema reports whether the hit with this rank has its full schema.
+func hasFullSchema(detail config.ToolDetailLevel, rank int) bool {
+	return detail == config.Full || detail == config.Auto && rank >= 0 && rank < fullMatches
 }
 
-// appendMatch appends the match at rank place.
-func appendMatch(out []byte, place int, h catalog.Hit, detail config.ToolDetailLevel) []byte {
-	switch {
-	case hasFullSchema(detail, place):
+// appendMatch appends a hit as its rank requires. A tool that is always listed has its whole description.
+func appendMatch(out []byte, h catalog.Hit, detail config.ToolDetailLevel) []byte {
+	switch t := h.Tool.Shown(); {
+	case hasFullSchema(detail, h.Rank):
 		return appendTool(out, h, config.Full)
-	case detail == config.Auto:
-		return appendToolFields(out, h, truncateText(h.Tool.Description, maxBriefDescription), formatLimitedToolSignature(h.Tool.ID.Tool, h.Tool.InputSchema, maxBriefSignature))
+	case detail == config.Auto && !h.Tool.IsAlways():
+		return appendToolFields(out, h, truncateText(t.Description, maxBriefDescription), formatLimitedToolSignature(t.ShownName(), t.InputSchema, maxBriefSignature))
 	}
 	return appendTool(out, h, config.Compact)
 }
 
 // appendTool appends a tool. detail is Full or Compact.
 func appendTool(out []byte, h catalog.Hit, detail config.ToolDetailLevel) []byte {
+	t := h.Tool.Shown()
 	if detail == config.Compact {
-		return appendToolFields(out, h, h.Tool.Description, formatToolSignature(h.Tool.ID.Tool, h.Tool.InputSchema))
+		return appendToolFields(out, h, t.Description, formatToolSignature(t.ShownName(), t.InputSchema))
 	}
-	return appendToolFields(out, h, h.Tool.Description, "")
+	return appendToolFields(out, h, t.Description, "")
 }
 
 // encodeTruncatedTool returns a tool with its signature in about most bytes. It shortens the description and the
 // signature if necessary, but omits neither.
 func encodeTruncatedTool(h catalog.Hit, most int) []byte {
-	description, sign := h.Tool.Description, formatToolSignature(h.Tool.ID.Tool, h.Tool.InputSchema)
+	t := h.Tool.Shown()
+	description, sign := t.Description, formatToolSignature(t.ShownName(), t.InputSchema)
 	most -= len(appendToolFields(nil, h, ellipsis, ellipsis))
 	if jsonLength(description, most)+jsonLength(sign, most) > most {
 		description = truncateText(description, max(most/2, most-jsonLength(sign, most)))
@@ -122,7 +124,7 @@ func encodeTruncatedTool(h catalog.Hit, most int) []byte {
 // schema instead.
 func appendToolFields(out []byte, h catalog.Hit, description, sign string) []byte {
 	t := h.Tool
-	out = appendJSONMember(out, `{"name":`, t.ID.String())
+	out = appendJSONMember(out, `{"name":`, t.Shown().ShownID().String())
 	out = appendJSONMember(out, `,"server":`, t.ID.Server)
 	out = appendJSONMember(out, `,"description":`, description)
 	if sign != "" {

@@ -83,7 +83,7 @@ func noServerNotice(proposed int, management config.ServerManagement) string {
 
 // hasCallableTools reports whether the server has a tool that all clients can call.
 func hasCallableTools(s *catalog.Server) bool {
-	return slices.ContainsFunc(s.Tools, func(t *catalog.Tool) bool { return t.Callable() && !t.ForClients })
+	return slices.ContainsFunc(s.Tools, func(t *catalog.Tool) bool { return t.Callable() && !t.ForClients && t.ShadowedBy() == "" })
 }
 
 // appendNotConnectedServers appends the servers that are not connected, because they may have more tools when they are
@@ -145,7 +145,7 @@ func encodeLockedTools(hits []catalog.Hit, description func(*catalog.Tool) strin
 			out = append(out, ',')
 		}
 		present[h.Tool.Status] = true
-		out = appendJSONMember(out, `{"name":`, h.Tool.ID.String())
+		out = appendJSONMember(out, `{"name":`, h.Tool.Shown().ShownID().String())
 		out = appendJSONMember(out, `,"server":`, h.Tool.ID.Server)
 		out = appendJSONMember(out, `,"description":`, truncateText(description(h.Tool), most))
 		out = append(out, `,"status":"`...)

@@ -22,8 +22,14 @@ func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error
 func toToolView(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
-		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
+		Description: t.Shown().Description, ShadowedBy: t.ShadowedBy(), InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
 		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: displayedToolStatus(t), Deprecated: t.IsDeprecated(), Score: score,
+	}
+	if v.Description != t.Description {
+		v.DeclaredDescription = t.Description
+	}
+	if s := t.Settings(); s != nil {
+		v.Settings = &ToolSettings{s.Alias, s.Description, s.AddDescription, s.Always}
 	}
 	if t.Effective != t.Hints {
 		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)

@@ -73,7 +73,10 @@ type ToolView struct {
 	Server              string          `json:"server"`
 	Tool                string          `json:"tool"`
 	Title               string          `json:"title,omitempty"`
-	Description         string          `json:"description"`
+	Description         string          `json:"description" doc:"The description that agents get."`
+	DeclaredDescription string          `json:"declared_description,omitempty" doc:"The server's description. Absent if agents get it unchanged."`
+	Settings            *ToolSettings   `json:"settings,omitempty" doc:"The user's settings for the tool, from tools of its server. Absent if there are none."`
+	ShadowedBy          string          `json:"shadowed_by,omitempty" doc:"The tool of the same server whose alias is the name of this tool. Agents get that tool under the name; this one is available only at /mcp/servers/{server}."`
 	InputSchema         json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema        json.RawMessage `json:"outputSchema,omitempty"`
 	Annotations         json.RawMessage `json:"annotations" doc:"The effective hints. Hints that neither the server nor hint_overrides set are absent."`
@@ -88,6 +91,14 @@ type ToolView struct {
 	Trust               *Trust          `json:"trust,omitempty" doc:"The approval of the tool. Absent in search results."`
 	Score               float64         `json:"score,omitempty"`
 	Why                 []Why           `json:"why,omitempty" doc:"Why a search found the tool, most important reason first. Absent unless the request sets explain."`
+}
+
+// ToolSettings are the user's name and texts for a tool.
+type ToolSettings struct {
+	Alias          string `json:"alias,omitempty" doc:"The name that agents see instead of the server's name of the tool."`
+	Description    string `json:"description,omitempty" doc:"Replaces the server's description."`
+	AddDescription string `json:"add_description,omitempty" doc:"Follows the server's description."`
+	Always         bool   `json:"always,omitempty" doc:"Whether each answer of retrieve_tools begins with the tool."`
 }
 
 // Why is one reason for which a search found a tool.

@@ -3,6 +3,7 @@ import { argumentsOf, entriesOf, fields } from "../src/pages/tools/form";
 import { choicesOf, hintRows, override } from "../src/pages/tools/hints";
 import { foundWords, how, marked, signatureParts, summary } from "../src/pages/tools/marked";
 import { entries, orderParams, orderWords, params, sentence, split, word } from "../src/pages/tools/query";
+import { changesOf, formOf } from "../src/pages/tools/settings";
 import { ranked } from "../src/lib/ranked";
 import type { Tool } from "../src/api/types";
 
@@ -101,4 +102,12 @@ test("what is blocked does not wait, and does not lead the palette", () => {
   const of = (locked: Tool[], tools: Tool[]) => ranked({ locked, tools }).map((t) => t.name);
   expect(of([tool("s:bad", "blocked"), tool("s:new", "pending_approval")], [tool("s:ok")])).toEqual(["s:new", "s:ok", "s:bad"]);
   expect(of([tool("s:bad", "blocked")], [])).toEqual(["s:bad"]);
+});
+
+test("the settings of a tool become changes of single members", () => {
+  expect(changesOf(undefined, formOf(undefined))).toEqual({});
+  const before = { alias: "new_bug", description: "Mine.", always: true };
+  expect(changesOf(before, formOf(before))).toEqual({});
+  expect(changesOf(before, { alias: " ", mode: "add", text: " Also. ", always: false })).toEqual({ alias: null, description: null, add_description: "Also.", always: null });
+  expect(changesOf({ add_description: "Also." }, { alias: "x", mode: "", text: "Also.", always: true })).toEqual({ alias: "x", add_description: null, always: true });
 });

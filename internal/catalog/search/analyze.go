@@ -47,9 +47,12 @@ func (a *definitionAnalyzer) extractTerms(d *tool.Definition) ([]toolTerm, *[fie
 	summary, rest := cutFirstSentence(wirejson.ClipText(d.Description, maxText))
 	a.addFieldText(inSummary, summary)
 	a.addFieldText(inDescription, rest)
-	a.addFieldText(inName, d.ID.Tool)
+	a.addFieldText(inName, d.ShownName())
 	a.addFieldText(inServer, d.ID.Server)
 	a.addFieldText(inTitle, d.Title)
+	if d.Alias != "" {
+		a.addFieldText(inTitle, d.ID.Tool)
+	}
 	if len(d.InputSchema) <= maxSchema && wirejson.Check(d.InputSchema, wirejson.Limits{}) == nil {
 		a.addSchemaTexts(d.InputSchema, 0)
 	}

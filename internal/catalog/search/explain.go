@@ -48,7 +48,7 @@ func (v *View) MatchReasons(h *Habits, query string, doc int, d *tool.Definition
 func (v *View) nameReasons(query string, doc uint32, d *tool.Definition) (reasons []MatchReason) {
 	n := v.findNameMatches(query)
 	if n.bonus[doc] > 0 || n.byMeaning[doc] {
-		reasons = append(reasons, MatchReason{Asked: query, Found: []string{d.ID.Tool}, How: ByName, Fields: []string{fieldNames[inName]}})
+		reasons = append(reasons, MatchReason{Asked: query, Found: []string{d.ShownName()}, How: ByName, Fields: []string{fieldNames[inName]}})
 	}
 	if part := v.ix.partOf[doc]; n.servers[part] || n.listServers[part] {
 		reasons = append(reasons, MatchReason{Asked: query, Found: []string{d.ID.Server}, How: ByName, Fields: []string{fieldNames[inServer]}})

@@ -101,7 +101,7 @@ func (n *nameMatches) raiseBonus(doc uint32, bonus float32) {
 func (v *View) addWordingMatches(n *nameMatches, part uint32, w wording, bonus float32) {
 	p := v.ix.parts[part]
 	for d := range p.byMeaning.toolsNamed(w.meaning) {
-		if newNameWording(p.ids[d].Tool).stems == w.stems {
+		if newNameWording(p.shownName(d)).stems == w.stems {
 			v.addNamedTools(n, part, slices.Values([]uint32{d}), bonus)
 			continue
 		}

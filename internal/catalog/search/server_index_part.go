@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strings"
@@ -15,9 +16,10 @@ import (
 type ServerIndexPart struct {
 	ranking   *RankingParameters
 	ids       []tool.ID
-	server    []string  // words of its name, for queries that begin with the name
-	byName    nameIndex // by lower-case name
-	byMeaning nameIndex // by the meaning of the name's words
+	server    []string          // words of its name, for queries that begin with the name
+	aliases   map[uint32]string // tool → the user's name for it
+	byName    nameIndex         // by lower-case name and alias
+	byMeaning nameIndex         // by the meaning of the name's words
 
 	// deprecated maps deprecated tools to the tools that they name as successors.
 	deprecated map[uint32][]uint32
@@ -123,6 +125,11 @@ func (n *nameIndex) toolsNamed(name string) iter.Seq[uint32] {
 	}
 }
 
+// shownName returns the name by which agents know a tool.
+func (p *ServerIndexPart) shownName(doc uint32) string {
+	return cmp.Or(p.aliases[doc], p.ids[doc].Tool)
+}
+
 // Len returns the number of tools.
 func (p *ServerIndexPart) Len() int { return len(p.ids) }
 
@@ -163,10 +170,17 @@ func (b *partBuilder) stemOf(word string) string {
 func (b *partBuilder) addTool(doc uint32, d *tool.Definition) {
 	p := b.part
 	p.ids = append(p.ids, d.ID)
-	words := expandWords(splitWords(d.ID.Tool))
+	words := expandWords(splitWords(d.ShownName()))
 	name, meaning := strings.ToLower(d.ID.Tool), newWording(words, b.stemOf).meaning
 	p.mutating = append(p.mutating, isMutatingName(words))
 	p.byName.addTool(name, doc)
+	if d.Alias != "" {
+		if p.aliases == nil {
+			p.aliases = make(map[uint32]string)
+		}
+		p.aliases[doc] = d.Alias
+		p.byName.addTool(strings.ToLower(d.Alias), doc)
+	}
 	p.byMeaning.addTool(meaning, doc)
 
 	terms, lengths := b.analyzer.extractTerms(d)

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -27,10 +28,19 @@ type Definition struct {
 	Hints        Hints           // as declared
 	// ForClients reports that the server lists the tool only to clients that support elicitation or sampling, not to
 	// MCPProxy. MCPProxy's own calls cannot use it.
-	ForClients  bool
-	App         AppLink     // from _meta.ui
+	ForClients bool
+	App        AppLink // from _meta.ui
+	// Alias is the user's name for the tool. It is set only in the definition that agents see, next to the user's
+	// Description. Raw, ID and the fingerprint stay the server's.
+	Alias       string
 	fingerprint Fingerprint // of Raw; zero if Raw was not parsed
 }
+
+// ShownName returns the name by which agents know the tool: its alias, or else its own name.
+func (d *Definition) ShownName() string { return cmp.Or(d.Alias, d.ID.Tool) }
+
+// ShownID returns the ID of the tool with its shown name.
+func (d *Definition) ShownID() ID { return ID{d.ID.Server, d.ShownName()} }
 
 // ParseDefinition parses a tool as its server sent it. The definition keeps raw and
 // slices of it. raw must have a canonical form, be an object of at most MaxDefinition

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"cmp"
+
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/problem"
@@ -29,6 +31,8 @@ type CallRequest struct {
 	// Name is the name as given; ID is its parsed form.
 	Name string
 	ID   tool.ID
+	// Alias is server:alias if the caller used the user's name for the tool instead of ID.
+	Alias string
 	// NameErr, SelectErr and ArgsErr are the parse errors, or nil.
 	NameErr   error
 	SelectErr *problem.Problem
@@ -39,6 +43,9 @@ type CallRequest struct {
 // ChoosesLane reports whether the caller has chosen the lane of the call: by a call tool, or by the endpoint of a
 // lane. Otherwise the tool's hints determine the lane.
 func (r *CallRequest) ChoosesLane() bool { return !r.OwnNames || r.LaneAddress != "" }
+
+// toolText returns the quoted name of the tool, as the caller knows it.
+func (r *CallRequest) toolText() string { return quoteClipped(cmp.Or(r.Alias, r.ID.String())) }
 
 // Facts contains the facts about the tool and the caller at the time of the call.
 type Facts struct {

@@ -41,13 +41,13 @@ func FieldsDifferText(one, other string) string {
 
 // overlyCautiousText is the warning for a read-only tool called in the write lane.
 func overlyCautiousText(r CallRequest, f *Facts, inferred Operation) string {
-	return "Tool " + quoteClipped(r.ID.String()) + hintSourceText("marked read-only", inferred, f) + ", " + r.callToolText(r.CallTool) +
+	return "Tool " + r.toolText() + hintSourceText("marked read-only", inferred, f) + ", " + r.callToolText(r.CallTool) +
 		" is overly cautious: " + r.callToolText(CallToolRead) + " is enough"
 }
 
 // callLaneBelowInferredText is the warning for a call in a less dangerous lane than the inferred one.
 func callLaneBelowInferredText(r CallRequest, f *Facts) string {
-	return "Tool " + quoteClipped(r.ID.String()) + " carries no hints and seems to " + operationVerbText(f.Inferred) + " (" + clipToLine(f.InferenceReason) + "): " +
+	return "Tool " + r.toolText() + " carries no hints and seems to " + operationVerbText(f.Inferred) + " (" + clipToLine(f.InferenceReason) + "): " +
 		r.callToolText(CallToolForOperation(f.Inferred)) + " fits better than " + r.callToolText(r.CallTool)
 }
 
@@ -106,7 +106,7 @@ func argumentEffectText(r *CallRequest, a *ArgumentEffect) string {
 	if a.Word != "" {
 		word = " (" + clipToLine(a.Word) + ")"
 	}
-	return "These arguments make " + quoteClipped(r.ID.String()) + " " + a.Operation.String() + word
+	return "These arguments make " + r.toolText() + " " + a.Operation.String() + word
 }
 
 func argumentsWarningText(r *CallRequest, a *ArgumentEffect) string {
@@ -161,7 +161,7 @@ var hints = [...]struct {
 
 func (m hintMismatch) text(r CallRequest, f *Facts) string {
 	h := hints[m.of]
-	return "Tool " + quoteClipped(r.ID.String()) + hintSourceText(h.marked, m.inferred, f) + ", use " + r.callToolText(h.use) + " instead of " + r.callToolText(r.CallTool)
+	return "Tool " + r.toolText() + hintSourceText(h.marked, m.inferred, f) + ", use " + r.callToolText(h.use) + " instead of " + r.callToolText(r.CallTool)
 }
 
 // warningText is the text for a call that strict validation would refuse.
@@ -282,7 +282,7 @@ func outOfScopeProblem(r CallRequest) *problem.Problem {
 		lists = mcp.ListTools
 	}
 	return problem.New(problem.OutOfScope,
-		"Tool "+quoteClipped(r.ID.String())+" is outside the scope of this caller: use a tool that "+lists+" lists",
+		"Tool "+r.toolText()+" is outside the scope of this caller: use a tool that "+lists+" lists",
 		"Only the user can extend the scope of an agent token.")
 }
 
@@ -291,7 +291,7 @@ func serverNotFoundProblem(r CallRequest, nearest []string) *problem.Problem {
 }
 
 func toolNotFoundProblem(r CallRequest, nearest []string) *problem.Problem {
-	return notFoundProblem(r, problem.ToolNotFound, "Tool "+quoteClipped(r.ID.String()), nearest)
+	return notFoundProblem(r, problem.ToolNotFound, "Tool "+r.toolText(), nearest)
 }
 
 func serverUnlistedProblem(id tool.ID, why string) *problem.Problem {
@@ -353,7 +353,7 @@ func toolLockedProblem(r CallRequest, s ToolStatus, blocked bool) *problem.Probl
 		remedy = blockedRemedy
 	}
 	p := problem.New(problem.ToolLocked,
-		"Tool "+quoteClipped(r.ID.String())+" cannot be called: its status is "+s.String()+". "+remedy+more,
+		"Tool "+r.toolText()+" cannot be called: its status is "+s.String()+". "+remedy+more,
 		"Do not repeat the call before that: use another tool, or tell the user what is needed.").
 		With("status", s.String())
 	if blocked {

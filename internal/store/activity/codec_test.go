@@ -88,7 +88,7 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 	}
 	d := &Decision{
 		Outcome: Verdict(rapid.SampledFrom(Verdict("").Words()).Draw(t, "outcome")), Check: text.Draw(t, "check"),
-		Status: text.Draw(t, "tool status"), ConfigRevision: "0123456789ab",
+		Status: text.Draw(t, "tool status"), Alias: text.Draw(t, "alias"), ConfigRevision: "0123456789ab",
 		Further: rapid.SliceOfN(text, 0, 2).Draw(t, "further"),
 		DecisionFacts: tool.DecisionFacts{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by"),
 			Inferred: text.Draw(t, "inferred"), Unsure: rapid.Bool().Draw(t, "unsure")},

@@ -59,6 +59,7 @@ type Decision struct {
 	Outcome  Verdict   `json:"outcome"`
 	Check    string    `json:"check,omitempty" words:"check" doc:"The check that rejected the call. The checks before it passed."`
 	Called   CallStyle `json:"called,omitempty" doc:"How the tool was called. lane: with a calling tool; the caller chose the lane. name: by its own name; the hints decide the lane, no intent is declared, and only the server checks the arguments."`
+	Alias    string    `json:"alias,omitempty" doc:"The alias under which the tool was called, as server:alias. Absent if the call used the server's own name."`
 	Declared bool      `json:"declared,omitempty" doc:"Whether the caller declared an operation type, in addition to choosing the calling tool."`
 	tool.DecisionFacts
 	Status         string        `json:"status,omitempty" words:"status" doc:"Why the tool could not be called. Absent if it could."`
@@ -76,6 +77,7 @@ func (d *Decision) readOrWriteMembers(c *jsonMemberCodec) {
 	}
 	c.readOrWriteText(`,"check":`, &d.Check)
 	d.readOrWriteCallFlags(c)
+	c.readOrWriteText(`,"alias":`, &d.Alias)
 	c.readOrWriteText(`,"status":`, &d.Status)
 	c.readOrWriteTexts(`,"further_statuses":`, &d.Further)
 	d.readOrWriteLane(c)

@@ -44,7 +44,7 @@ export type ErasedField = "arguments" | "response" | "error_message" | "reason" 
 export interface Decision {
   outcome: "allowed" | "warned" | "refused" | "asked"; check?: string; // the check that refused: name, intent, arguments, scope, tool_exists, callable, hints, schema, lane, …
   hints?: { read_only?: HintFact; destructive?: HintFact; idempotent?: HintFact; open_world?: HintFact }; // effective
-  call_with?: string; status?: string; fingerprint?: string; config_revision?: string; approved_by?: string; approved_at?: string;
+  alias?: string; call_with?: string; status?: string; fingerprint?: string; config_revision?: string; approved_by?: string; approved_at?: string;
   lane?: ArgumentLane; approval?: string; // for a call that needs approval: the id of the approval or the lease
 }
 // The effect of a call by its arguments: the word that decided, or why the argument could not be read. declared: the configuration names the argument, else the schema shows it.
@@ -99,16 +99,18 @@ export interface ParsedServer { name: string; add: Record<string, unknown> /* bo
 
 // ── Tools ── GET /tools ?hints=said|corrected|guessed&use=recent|earlier|never&server&operation_type&call_with&status (now) & q= (part of name or title) & detail=slim|full (slim) & sort=name|calls|last|tokens & reverse=true & limit=100 (max 1000) & offset
 export interface ToolList { tools: SlimTool[]; total: number; limit: number; offset: number; snapshot?: string /* absent when it is all of it */; facets: { lane: Record<string, number>; status: Record<string, number>; hints: Record<string, number>; use: Record<string, number>; server: Record<string, number> } }
-export interface SlimTool { name: string; server: string; tool: string; title?: string; summary: string; call_with: string; lane: Lane; guessed?: boolean; status?: string; deprecated?: boolean; tokens: number; calls: number; last_used?: string }
+export interface SlimTool { name: string; server: string; tool: string; title?: string; summary: string; alias?: string; always?: boolean; call_with: string; lane: Lane; guessed?: boolean; status?: string; deprecated?: boolean; tokens: number; calls: number; last_used?: string }
 // GET /tools/search?q&limit&operation_type&explain=true & include_disabled=true;: took_ms, each hit tokens, locked
 export interface SearchAnswer { query: string; total: number; took_ms: number; tokens: number; all_tokens: number; tools: Tool[]; locked: Tool[] /* fit, though locked; only with include_disabled */ }
 // GET /servers/{name}/tools/{tool}
 export interface Tool {
-  name: string; server: string; tool: string; title?: string; description: string; inputSchema?: unknown; outputSchema?: unknown; annotations: Record<string, boolean>; declared_annotations?: Record<string, boolean>;
+  name: string; server: string; tool: string; title?: string; description: string /* as agents get it */; declared_description?: string; settings?: ToolSettings; shadowed_by?: string; inputSchema?: unknown; outputSchema?: unknown; annotations: Record<string, boolean>; declared_annotations?: Record<string, boolean>;
   call_with: string; inferred_operation?: Lane; inferred_reason?: string; status?: string; deprecated?: boolean; score?: number; tokens?: number; calls?: number; last_used?: string; guessed?: boolean /* not of /tools in full */; remedy?: string /* of a locked one */;
   why?: { asked: string; found: string[]; how: string; fields: string[]; share?: number }[];
   trust?: { fingerprint: string; approved?: string; approved_by?: string; approved_at?: string; reason?: "new" | "changed" | "blocked"; off_by?: string; off_at?: string };
 }
+// PATCH /servers/{name}/tools/{tool}: members to change, null removes one
+export interface ToolSettings { alias?: string; description?: string; add_description?: string; always?: boolean }
 // GET /servers/{name}/tools/{tool} adds, with its own meaning: tokens (with the schema), compact_tokens (with the signature)
 export interface ToolDetail extends Tool { lane: Lane; calls: number; signature: string; tokens: number; compact_tokens: number; corrected_annotations?: Record<string, boolean> /* from hint_overrides */ }
 export interface ToolStats { since: string; calls: number; cut?: boolean; searches: number; recall_1: number; recall_3: number; recall_5: number; recall_10: number; mrr: number; missed: number; tools: { name: string; calls: number; found: number; missed?: number; rank?: number; last: string }[]; dead: string[]; dead_count: number } // GET /tools/stats

@@ -56,6 +56,7 @@ function Judged({ record: r }: { record: ActivityRecord }) {
       <summary>Details</summary>
       <dl class="defs">
         {hints.map((h) => <><dt key={h.name}>{h.name}</dt><dd>{h.value ? "yes" : "no"} <span class="dim">{h.from}</span></dd></>)}
+        {d.alias && <><dt>Alias</dt><dd class="mono">{d.alias}</dd></>}
         {d.call_with && <><dt>Calling tool</dt><dd class="mono">{r.metadata.tool_variant}{r.metadata.tool_variant !== d.call_with && <span class="dim"> instead of {d.call_with}</span>}</dd></>}
         {d.approved_by && <><dt>Approved</dt><dd>{d.approved_by.startsWith("trust:") ? `by ${d.approved_by}` : `by ${actorWords(d.approved_by)}`} {d.approved_at && <Time class="dim" at={d.approved_at} suffix />}</dd></>}
         {d.fingerprint && <><dt>Definition</dt><dd class="mono" title={d.fingerprint}>{d.fingerprint.slice(0, 12)}…</dd></>}

@@ -32,7 +32,7 @@ export function Hits({ answer, q }: { answer: SearchAnswer; q: Query }) {
             <span class="rank">{i + 1}</span>
             <Score value={t.score ?? 0}>{(t.score ?? 0).toFixed(2)}</Score>
             <div class="what">
-              <div class="row"><span class="cut"><ToolName server={t.server} tool={t.tool} /></span><Looks tool={t} /></div>
+              <div class="row"><span class="cut"><ToolName server={t.server} tool={t.tool} /></span>{t.settings?.alias && <Tag kind="line">alias {t.settings.alias}</Tag>}{t.settings?.always && <Tag kind="line">always</Tag>}<Looks tool={t} /></div>
               <p class="cut"><Marked text={summary(t.description) || t.title || ""} found={foundWords(t.why)} /></p>
             </div>
             <div class="meta"><Lane lane={laneOf(t)} /><div>{t.calls ? <>{count(t.calls, "call")}, <Time at={t.last_used} suffix /></> : "never called"}</div></div>

@@ -17,7 +17,7 @@ import { orderParams, params, sentence, word, type Query } from "./query";
 const columns: readonly Column<SlimTool>[] = [
   {
     key: "name", head: "Tool", class: "c-tool", order: "ascending",
-    cell: (t) => <><a class="name" href={href("tools", { ...kept(), id: t.name })}><ToolName server={t.server} tool={t.tool} /></a>{t.deprecated && <> <Tag kind="line">deprecated</Tag></>} <span class="dim sum"><Visible text={t.summary || t.title || ""} /></span></>,
+    cell: (t) => <><a class="name" href={href("tools", { ...kept(), id: t.name })}><ToolName server={t.server} tool={t.tool} /></a>{t.alias && <> <Tag kind="line">alias {t.alias}</Tag></>}{t.always && <> <Tag kind="line">always</Tag></>}{t.deprecated && <> <Tag kind="line">deprecated</Tag></>} <span class="dim sum"><Visible text={t.summary || t.title || ""} /></span></>,
     filter: (t) => ({ key: "server", value: t.server }),
   },
   { key: "status", head: "Status", class: "c-can", cell: (t) => !t.status ? <State kind="ready">callable</State> : <State kind={/pending|quarantined/.test(t.status) ? "wait" : "off"}>{word("status", t.status)}</State>, filter: (t) => ({ key: "status", value: t.status ?? "callable" }) },

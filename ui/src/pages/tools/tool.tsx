@@ -20,6 +20,7 @@ import { Reads } from "./reads";
 import { switchable, switchTool } from "./locked";
 import { TryIt } from "./try";
 import { Why } from "./why";
+import { Yours } from "./yours";
 
 export interface Hit { place: number; tool: Tool }
 
@@ -38,7 +39,7 @@ export function ToolDrawer({ id, hit, turn, onClose, onChanged }: { id: string; 
       above={t ? <Lane lane={t.lane} guessed={t.guessed} /> : <span class="dim">Tool</span>}
       meta={t && <Visible text={summary(t.description) || t.title || "No description."} />}
       acts={t && <>{canSwitch && <Button kind="quiet" small decides onClick={flip}>{off ? "Enable" : "Disable"}</Button>}<ToolMenu tool={t} onChanged={onChanged} /></>}
-      footer={t && !t.status && <div class="foot-slot" ref={setFoot} />}>
+      footer={t && !t.status && !t.shadowed_by && <div class="foot-slot" ref={setFoot} />}>
       {one.error instanceof ProblemError && one.error.status === 404 || !ref
         ? <Empty title="Tool not found" acts={<Button href={href("tools")}>View all tools</Button>}>{one.error instanceof ProblemError ? one.error.message : "A tool id has the form server:tool."}</Empty>
         : (
@@ -48,6 +49,7 @@ export function ToolDrawer({ id, hit, turn, onClose, onChanged }: { id: string; 
                 {tool.status && <Locking tool={tool} onChanged={onChanged} />}
                 {hit && <Why place={hit.place} why={hit.tool.why ?? []} />}
                 <Hints tool={tool} onChanged={onChanged} />
+                <Yours tool={tool} onChanged={onChanged} />
                 <Reads tool={tool} />
                 {!tool.status && foot && <TryIt key={tool.trust?.fingerprint ?? id} tool={tool} foot={foot} onCalled={() => setTimeout(one.reload, 1000)} />}
                 <Use tool={tool} />
