@@ -237,8 +237,9 @@ func (a *Account) HandleRefusal(ctx context.Context, used string, status int, ch
 	case c != nil && c.authorizationHeader() != used:
 		return true
 	case c == nil:
-		if reason = a.Status().Reason; reason == "" {
-			reason = reasonNone
+		reason = reasonNone
+		if s := a.Status(); s.State == LoginNeeded {
+			reason = s.Reason // why there is none
 		}
 	case status == 403:
 	case c.isFresh() && !a.mayForceRenewal(c):
@@ -458,6 +459,7 @@ func (a *Account) Logout(ctx context.Context) error {
 		c = a.loadStored(ctx)
 	}
 	err := a.storeCredential(ctx, nil, nil)
+	a.setStatus(nil, LoginStatus{})
 	if c != nil && c.Access != "" {
 		a.newWebClient().revokeToken(ctx, c)
 	}
