@@ -39,7 +39,7 @@ type LoginRequest struct {
 // LoginCompletion completes a login.
 type LoginCompletion struct {
 	ServerRef
-	URL string `json:"url" required:"true" doc:"The URL at which the user's browser has ended. It begins with http://127.0.0.1."`
+	URL string `json:"url" required:"true" doc:"The URL at which the browser of the user has ended, with the answer of the authorization server."`
 }
 
 // ServerLogin describes a login that needs attention.
