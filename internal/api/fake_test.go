@@ -137,11 +137,11 @@ func (f *fake) RestartServer(ctx context.Context, c ops.Caller, in ops.ServerRef
 	return f.server(in.Name)
 }
 
-func (f *fake) LoginServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.LoginView, error) {
+func (f *fake) LoginServer(ctx context.Context, c ops.Caller, in ops.LoginRequest) (ops.LoginView, error) {
 	f.mu.Lock()
 	f.callers = append(f.callers, c)
 	f.mu.Unlock()
-	if _, err := f.Server(ctx, c, in); err != nil {
+	if _, err := f.Server(ctx, c, in.ServerRef); err != nil {
 		return ops.LoginView{}, err
 	}
 	return ops.LoginView{Server: in.Name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil
@@ -155,6 +155,10 @@ func (f *fake) LoginProgress(ctx context.Context, c ops.Caller, in ops.ServerRef
 		return ops.LoginView{Server: in.Name, State: "failed", Error: "the authorization server answers \"access_denied\""}, nil
 	}
 	return ops.LoginView{Server: in.Name, State: "done"}, nil
+}
+
+func (f *fake) CompleteLogin(ctx context.Context, c ops.Caller, in ops.LoginCompletion) (ops.LoginView, error) {
+	return f.LoginProgress(ctx, c, in.ServerRef)
 }
 
 func (f *fake) LogoutServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.ServerView, error) {
@@ -278,7 +282,7 @@ func (f *fake) instead() []Operation {
 	all = append(all, []Operation{
 		StreamEvents.WithHandler(f.Events), ExportActivity.WithHandler(f.Export), GetStatus.WithHandler(f.Status), ListActivity.WithHandler(f.Activities), GetActivity.WithHandler(f.Activity),
 		ListServers.WithHandler(f.Servers), GetServer.WithHandler(f.Server), RestartServer.WithHandler(f.RestartServer), LoginServer.WithHandler(f.LoginServer),
-		GetLogin.WithHandler(f.LoginProgress), LogoutServer.WithHandler(f.LogoutServer), GetServerLogs.WithHandler(f.ServerLogs), FollowServerLogs.WithHandler(f.FollowLogs),
+		GetLogin.WithHandler(f.LoginProgress), CompleteLogin.WithHandler(f.CompleteLogin), LogoutServer.WithHandler(f.LogoutServer), GetServerLogs.WithHandler(f.ServerLogs), FollowServerLogs.WithHandler(f.FollowLogs),
 		GetTool.WithHandler(f.ToolDetail), ListTools.WithHandler(f.Tools), SearchTools.WithHandler(f.SearchTools), GetToolStats.WithHandler(f.ToolStats), CallTool.WithHandler(f.callTool),
 		ListApprovals.WithHandler(f.Approvals), AddServer.WithHandler(f.AddServer), ChangeServer.WithHandler(f.ChangeServer), RemoveServer.WithHandler(f.RemoveServer), EnableServer.WithHandler(f.EnableServer),
 		DisableServer.WithHandler(f.DisableServer), QuarantineServer.WithHandler(f.QuarantineServer), ReviewServer.WithHandler(f.ReviewServer), ApproveServer.WithHandler(f.ApproveServer),

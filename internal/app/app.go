@@ -326,7 +326,8 @@ func (d *daemon) createServices() error {
 		Judge:   cfg.Intent.JudgeArguments,
 		Servers: cfg.Servers, Store: signatureAwaitingStore{d.store, d.verify, d.logger}, Approvals: d.book, Observe: d.recordAcceptedAndHeldDefinitions, Logger: d.logger,
 	})
-	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
+	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version,
+		Notify: func(server string, e oauth.LoginEvent) { d.events.LoginChanged(server, e) }})
 	d.onClose(d.logins.Close)
 	d.upstreams = compat.NewServerSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
@@ -350,7 +351,7 @@ func (d *daemon) createServices() error {
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.CallKey, a ask.Answer) error {
 			return d.consent.AnswerByClient(ctx, by, question, k, a)
 		},
-		Presence: d.presence.IsOn, NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.IsProposed, Observer: telemeter, Logger: d.logger,
+		Presence: d.presence.IsOn, Logins: d.logins, Proposed: d.book.IsProposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = ops.NewGateway(ops.GatewayDeps{
 		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams,

@@ -125,6 +125,8 @@ var reservedImports = []struct {
 		"SQL is the store's: the others use its methods"},
 	{[]string{"github.com/spf13/cobra", "github.com/spf13/pflag"}, []string{"cli", "packaging"},
 		"commands and flags are the cli's; packaging writes their manual pages"},
+	{[]string{"github.com/zitadel/oidc/v3"}, []string{"testutil/authtest"},
+		"an authorization server is for tests only"},
 	{[]string{"github.com/modelcontextprotocol/go-sdk"}, []string{"testutil/mcptest", "bench"},
 		"the official SDK is for tests and as a peer of measurements: its types lose what they do not know"},
 	{[]string{"github.com/fsnotify/fsnotify"}, []string{"config"},
@@ -139,7 +141,7 @@ var reservedImports = []struct {
 		"what is secret and kept is sealed in one place"},
 	{[]string{"golang.org/x/crypto/argon2"}, []string{"gate/presence"},
 		"a passphrase opens one thing"},
-	{[]string{"testing"}, []string{"testutil/mcptest", "store/storetest", "testutil/pgtest", "gate/approval/approvaltest", "catalog/catalogtest", "gate/presence/presencetest"},
+	{[]string{"testing"}, []string{"testutil/authtest", "testutil/mcptest", "store/storetest", "testutil/pgtest", "gate/approval/approvaltest", "catalog/catalogtest", "gate/presence/presencetest"},
 		"tests stand in _test.go files"},
 }
 

@@ -37,6 +37,7 @@ var allowedModules = map[string]string{
 	"go.opentelemetry.io/otel/trace":                    "the interface of traces",
 	"go.opentelemetry.io/proto/otlp":                    "the messages of OTLP",
 	"google.golang.org/protobuf":                        "the encoding of OTLP",
+	"github.com/zitadel/oidc/v3":                        "tests: an authorization server that others wrote",
 	"go.uber.org/goleak":                                "tests: no goroutine is left behind",
 	"golang.org/x/crypto":                               "argon2id, which seals the key of a passphrase",
 	"golang.org/x/crypto/x509roots/fallback":            "packaging: the certificates of authorities in the container's root file system",

@@ -107,6 +107,7 @@ func (r *invocation) newRootCommand() *cobra.Command {
 		"mcpproxy lease list":            {run: operationRunFunc(r, api.ListLeases, zeroInput, writeLeases)},
 		"mcpproxy lease revoke":          newLeaseRevokeCommand(r),
 		"mcpproxy notify test":           newNotifyTestCommand(r),
+		"mcpproxy login":                 newLoginCommand(r),
 		"mcpproxy pending approve":       newPendingApproveCommand(r),
 		"mcpproxy pending deny":          newPendingDenyCommand(r),
 		"mcpproxy pending list":          {run: operationRunFunc(r, api.ListPending, zeroInput, writePendingCalls)},

@@ -139,8 +139,8 @@ func (f *fakeOperations) RestartServer(ctx context.Context, c ops.Caller, in ops
 	return f.Server(ctx, c, in)
 }
 
-func (f *fakeOperations) LoginServer(ctx context.Context, c ops.Caller, in ops.ServerRef) (ops.LoginView, error) {
-	if _, err := f.Server(ctx, c, in); err != nil {
+func (f *fakeOperations) LoginServer(ctx context.Context, c ops.Caller, in ops.LoginRequest) (ops.LoginView, error) {
+	if _, err := f.Server(ctx, c, in.ServerRef); err != nil {
 		return ops.LoginView{}, err
 	}
 	return ops.LoginView{Server: in.Name, State: "waiting", URL: "https://as.example/authorize?state=x"}, nil

@@ -64,7 +64,7 @@ func serverNote(s ops.ServerView) string {
 }
 
 // loginCommandText returns the command that logs in to a server.
-func loginCommandText(s ops.ServerView) string { return "mcpproxy upstream login " + s.Name }
+func loginCommandText(s ops.ServerView) string { return "mcpproxy login " + s.Name }
 
 // approveCommandText returns the command that approves a server.
 func approveCommandText(s ops.ServerView) string {
@@ -101,6 +101,12 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 	switch {
 	case s.NeedsLogin:
 		f.add("Remedy", toOneLine(loginCommandText(s)))
+		if s.Login != nil {
+			f.add("Login", toOneLine(s.Login.Reason))
+		}
+	case s.Login != nil:
+		f.add("Login", toOneLine(s.Login.Reason))
+		f.add("Remedy", toOneLine(s.Login.Remedy))
 	case s.Enabled && s.Quarantined:
 		f.add("Remedy", toOneLine(approveCommandText(s)))
 	default:

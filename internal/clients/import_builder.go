@@ -287,7 +287,7 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 		return true
 	},
 	"oauth": func(b *entryBuilder, m nodeMember) bool {
-		b.addNote(m, `"oauth" is not imported from a text`, "log in with: mcpproxy upstream login "+b.server.Name)
+		b.addNote(m, `"oauth" is not imported from a text`, "log in with: mcpproxy login "+b.server.Name)
 		return true
 	},
 }

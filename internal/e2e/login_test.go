@@ -68,16 +68,16 @@ func TestLogin(t *testing.T) {
 	d.awaitState("tickets", "needs_login")
 
 	_, list, _ := d.cli("upstream", "list")
-	if !strings.Contains(list, "needs login") || !strings.Contains(list, "mcpproxy upstream login tickets") {
+	if !strings.Contains(list, "needs login") || !strings.Contains(list, "mcpproxy login tickets") {
 		t.Errorf("upstream list:\n%s", list)
 	}
-	if _, status, more := d.cli("status"); !strings.Contains(status+more, "mcpproxy upstream login tickets") {
+	if _, status, more := d.cli("status"); !strings.Contains(status+more, "mcpproxy login tickets") {
 		t.Errorf("status:\n%s%s", status, more)
 	}
 
 	// A call reports the missing login, although the tools are not known yet.
 	code, _, stderr := d.cli("call", "tool-read", "tickets:echo")
-	if code != 6 || !strings.Contains(stderr, "mcpproxy upstream login tickets") {
+	if code != 6 || !strings.Contains(stderr, "mcpproxy login tickets") {
 		t.Errorf("a call before the login: exit code %d, %s", code, stderr)
 	}
 	if p := d.legacy().call("call_tool_read", `{"name":"tickets:echo"}`).refusal(t); p.Code != "LOGIN_NEEDED" {
@@ -115,7 +115,7 @@ func TestLogin(t *testing.T) {
 
 	// Step-up: a call requires an additional scope.
 	login.ChangeRules(func(r *mcptest.LoginRules) { r.Scope = "write" })
-	if code, out := call(); code != 6 || !strings.Contains(out, "mcpproxy upstream login tickets") {
+	if code, out := call(); code != 6 || !strings.Contains(out, "mcpproxy login tickets") {
 		t.Errorf("without the scope: exit code %d, %s", code, out)
 	}
 	if code, stderr := d.logIn("tickets"); code != 0 {

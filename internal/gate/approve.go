@@ -138,7 +138,7 @@ func (h *approvalWait) toRefusal(ctx context.Context, pass ask.Approval, err err
 // toHeldCall returns the call as a reviewer sees it.
 func (h *approvalWait) toHeldCall(limit time.Duration) ask.HeldCall {
 	c, v, a := h.call, &h.verdict, &h.approval
-	out := ask.HeldCall{CallLane: auth.OperationLane(a.lane), Wait: limit, BeginRecord: h.beginHeldRecord, EndRecord: h.endHeldRecord, Recheck: h.recheckHeld, NotifyWaiting: c.newWaitNotifier()}
+	out := ask.HeldCall{CallLane: auth.OperationLane(a.lane), Wait: limit, BeginRecord: h.beginHeldRecord, EndRecord: h.endHeldRecord, Recheck: h.recheckHeld, NotifyWaiting: c.newWaitNotifier("Waiting for the user's approval: ")}
 	out.Call, out.Key = a.call, a.call.Key()
 	out.Shown, out.Cut = activity.MaskAndCutJSON(v.args.sent, ask.MaxArguments)
 	if v.args.shown != nil {
@@ -206,16 +206,16 @@ func (h *approvalWait) recheckHeld() error {
 // increase and the server's progress may begin with a low value.
 const waitStep = 1e-6
 
-// newWaitNotifier returns a function that notifies the caller of the wait; nil if the caller did not request
-// progress.
-func (c *call) newWaitNotifier() func(waited time.Duration) {
+// newWaitNotifier returns a function that notifies the caller of the wait, with text and the time waited; nil if the
+// caller did not request progress.
+func (c *call) newWaitNotifier(text string) func(waited time.Duration) {
 	token := json.RawMessage(wirejson.Find(c.clientMeta(), "progressToken"))
 	if say := c.say; say != nil && token != nil {
 		progress := 0.0
 		return func(waited time.Duration) {
 			progress += waitStep
 			params := strconv.AppendFloat(append(append([]byte(`{"progressToken":`), token...), `,"progress":`...), progress, 'f', -1, 64)
-			params = wirejson.AppendString(append(params, `,"message":`...), "Waiting for the user's approval: "+waited.Round(time.Second).String())
+			params = wirejson.AppendString(append(params, `,"message":`...), text+waited.Round(time.Second).String())
 			say(session.Event{Method: mcp.Progress, Params: append(params, '}')})
 		}
 	}

@@ -70,7 +70,7 @@ func (g *Gate) execute(ctx context.Context, x *execution, s resolvedCall, now *c
 	}
 	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "the call ended in a panic"}
 	defer func() { g.endRecord(x, &outcome) }()
-	reply, err := g.send(ctx, x, to)
+	reply, err := g.sendOrAwaitLogin(ctx, x, to)
 	result, err := g.settleOutcome(ctx, x, reply, err, &outcome)
 	return reply, result, err
 }
@@ -79,6 +79,10 @@ func (g *Gate) execute(ctx context.Context, x *execution, s resolvedCall, now *c
 // insertResults.
 func (g *Gate) decideAndApprove(ctx context.Context, c *call, s resolvedCall, now *catalog.Snapshot, t *stopwatch) (verdict, *approvalOutcome) {
 	v := g.decide(c, s, now)
+	if v.Problem != nil && v.Problem.Code == problem.LoginNeeded {
+		v = g.decideAfterLogin(ctx, c, v, t)
+		s, now = v.resolvedCall, g.Catalog.Current()
+	}
 	if v.Problem == nil && s.args.refs != nil {
 		args, p := g.insertResults(ctx, c, &s)
 		if s.args = args; p != nil {

@@ -113,7 +113,7 @@ func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does
 			return facts
 		}
 		facts.Existence, facts.Unlisted = missingToolReason(server)
-		facts.LoginNeeded = facts.Existence == policy.Unlisted && g.NeedsLogin(server.Name)
+		facts.LoginNeeded = facts.Existence == policy.Unlisted && g.Logins.NeedsLogin(server.Name)
 		facts.Suggestions = now.ScopedTo(within).SuggestIDs(id)
 		return facts
 	}

@@ -42,8 +42,7 @@ type Deps struct {
 	Offers          *catalog.PrimitiveGuard
 	Log             ActivityLog
 	Results         ResultStore
-	// NeedsLogin reports whether a server requires the user to log in.
-	NeedsLogin func(server string) bool
+	Logins          ServerLogins
 	// Proposed reports whether an agent has proposed a server with this name, and no user has decided yet.
 	Proposed func(server string) bool
 	// Ask makes calls that need an approval wait. Answer stores the answer of the client that made such a call; see
@@ -64,6 +63,7 @@ type Gate struct {
 	searches       *recentSearches
 	tasks          *taskOwners
 	refusalLimiter *refusalLimiter
+	loginWaits     atomic.Int64 // calls that wait for a login
 }
 
 // New returns a Gate.

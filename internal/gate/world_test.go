@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream/oauth"
 )
 
 // world is a gate with everything around it in memory.
@@ -33,7 +34,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 func depsOf(w *catalogtest.Harness) Deps {
 	return Deps{
 		Config: w.Config, Catalog: w.Catalog, UpstreamSurface: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
-		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.IsProposed, Logger: catalogtest.Logger,
+		Log: w, Results: w, Logins: (*oauth.Accounts)(nil), Proposed: w.Book.IsProposed, Logger: catalogtest.Logger,
 	}
 }
 

@@ -195,6 +195,7 @@ type agentServerView struct {
 	State       string      `json:"state"`
 	ToolCount   int         `json:"tool_count"`
 	LastError   string      `json:"last_error,omitempty"`
+	Login       string      `json:"login,omitempty"` // why it needs a login, and what the user can do
 	Tools       *ops.Counts `json:"tools,omitempty"`
 }
 
@@ -203,5 +204,9 @@ func newAgentServerView(v ops.ServerView) agentServerView {
 		v.Failure = "" // agents do not need the review state
 	}
 	// Text of the server itself is for users only.
-	return agentServerView{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, v.Tools.WithBlockedAsPending()}
+	a := agentServerView{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, "", v.Tools.WithBlockedAsPending()}
+	if v.Login != nil {
+		a.Login = v.Login.Reason + ". The user: " + v.Login.Remedy
+	}
+	return a
 }

@@ -237,7 +237,7 @@ func checkServers(status Status, servers ServerViews) (out []Check) {
 	}
 	for _, v := range servers.Servers {
 		if v.NeedsLogin {
-			out = append(out, Check{"login", "Login to " + v.Name, stateWarn, "The server requires a login.", "mcpproxy upstream login " + v.Name})
+			out = append(out, Check{"login", "Login to " + v.Name, stateWarn, "The server requires a login.", "mcpproxy login " + v.Name})
 		}
 	}
 	if more := len(out) - maxServerChecks; more > 0 {
@@ -289,7 +289,7 @@ func (s *ConfigOperations) checkApprovals(status Status, servers ServerViews, tr
 		}
 	}
 	for _, v := range servers.Servers {
-		said["Server '"+v.Name+"' requires a login: mcpproxy upstream login "+v.Name] = v.NeedsLogin
+		said["Server '"+v.Name+"' requires a login: mcpproxy login "+v.Name] = v.NeedsLogin
 	}
 	for _, w := range s.live.Unconfirmed().Warnings() {
 		said[w] = true

@@ -19,13 +19,15 @@ const (
 	EventToolChanged    EventKind = "tool.changed"
 	EventConfigChanged  EventKind = "config.changed"
 	EventPendingChanged EventKind = "pending.changed" // pending calls or leases changed
+	EventLoginNeeded    EventKind = "login.needed"    // a server requires a login of the user
+	EventLoginFailed    EventKind = "login.failed"    // a login of the user to a server has failed
 	EventReset          EventKind = "reset"
 )
 
 // Words returns the kinds that a client can select.
 func (EventKind) Words() []string {
 	return []string{string(EventCallStarted), string(EventCallCompleted), string(EventPolicyDecision), string(EventRecorded),
-		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged), string(EventPendingChanged)}
+		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged), string(EventPendingChanged), string(EventLoginNeeded), string(EventLoginFailed)}
 }
 
 // EventRecord is the data of an activity event: a record without arguments and response.

@@ -30,9 +30,18 @@ type changeSet struct {
 	keys    []string
 	refused string
 	pending bool // whether pending calls or leases changed
+	logins  []loginChange
 }
 
-func (c *changeSet) isEmpty() bool { return len(c.servers) == 0 && !c.config && !c.pending }
+// loginChange is an event about the login to a server.
+type loginChange struct {
+	kind   EventKind
+	server string
+}
+
+func (c *changeSet) isEmpty() bool {
+	return len(c.servers) == 0 && !c.config && !c.pending && len(c.logins) == 0
+}
 
 func (c *changeSet) addServerChange(server string, what changeScope) {
 	if c.servers == nil {
@@ -131,5 +140,8 @@ func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers 
 	}
 	if c.pending {
 		say(EventPendingChanged, struct{}{})
+	}
+	for _, l := range c.logins {
+		say(l.kind, toolsChangedData{l.server})
 	}
 }

@@ -2,11 +2,13 @@ package ops
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/upstream/oauth"
 )
 
 // EventHubDeps are the dependencies of an EventHub.
@@ -108,6 +110,24 @@ func (h *EventHub) NeedsEntries() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.listeners > 0 || h.observer != nil
+}
+
+// LoginChanged announces that the login to a server has changed. It does not block.
+func (h *EventHub) LoginChanged(server string, e oauth.LoginEvent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listeners == 0 {
+		return
+	}
+	h.changes.addServerChange(server, serverChanged)
+	change := loginChange{kind: EventLoginNeeded, server: server}
+	if e == oauth.EventFailed {
+		change.kind = EventLoginFailed
+	}
+	if e != oauth.EventChanged && !slices.Contains(h.changes.logins, change) {
+		h.changes.logins = append(h.changes.logins, change)
+	}
+	h.wakeRun()
 }
 
 // AddRemoteEntries announces log entries of other instances. missed reports that some entries are missing. It does not

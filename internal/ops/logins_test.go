@@ -41,7 +41,7 @@ func TestOnlyUsersLogIn(t *testing.T) {
 	ctx := context.Background()
 	for _, who := range []auth.Actor{{}, {Kind: auth.Agent}, {Kind: auth.Agent, Name: "ci"}} {
 		c := Caller{Actor: who}
-		if _, err := w.gateway.LoginToServer(ctx, c, ServerRef{Name: "s"}); problem.From(err).Code != problem.Forbidden {
+		if _, err := w.gateway.LoginToServer(ctx, c, LoginRequest{ServerRef: ServerRef{Name: "s"}}); problem.From(err).Code != problem.Forbidden {
 			t.Errorf("%s may log in: %v", who, err)
 		}
 		if _, err := w.gateway.LogoutFromServer(ctx, c, ServerRef{Name: "s"}); problem.From(err).Code != problem.Forbidden {
@@ -51,7 +51,9 @@ func TestOnlyUsersLogIn(t *testing.T) {
 	if _, err := w.gateway.LoginProgress(ctx, Caller{}, ServerRef{Name: "s"}); problem.From(err).Code != problem.NotFound {
 		t.Errorf("progress without a login: %v", err)
 	}
-	begun, err := w.gateway.LoginToServer(ctx, person, ServerRef{Name: "s"})
+	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready, Since: time.Now().Add(time.Hour)}) // it reconnects at once
+	w.Catalog.Publish()
+	begun, err := w.gateway.LoginToServer(ctx, person, LoginRequest{ServerRef: ServerRef{Name: "s"}})
 	if err != nil || begun.State != "waiting" || !strings.HasPrefix(begun.URL, "http://127.0.0.1:") || begun.ExpiresAt == nil {
 		t.Fatalf("%+v %v", begun, err)
 	}
@@ -105,18 +107,20 @@ func TestNeedsLoginIsShown(t *testing.T) {
 	w.gateway.Logins.Account("s").HandleRefusal(context.Background(), "", 401, "Bearer")
 	if v := shown(upstream.Failed); !v.NeedsLogin || v.State != "needs_login" {
 		t.Errorf("%+v", v)
+	} else if l := v.Login; l == nil || l.State != "needed" || l.Reason == "" || l.Remedy != "mcpproxy login s" {
+		t.Errorf("the login: %+v", l)
 	}
 	if v := shown(upstream.Ready); !v.NeedsLogin || v.State != "ready" {
 		t.Errorf("a ready server that requires a login for more: %+v", v)
 	}
-	if got := w.gateway.loginWarnings(); len(got) != 1 || !strings.Contains(got[0], "mcpproxy upstream login s") {
+	if got := w.gateway.loginWarnings(); len(got) != 1 || !strings.Contains(got[0], "mcpproxy login s") {
 		t.Errorf("warnings: %q", got)
 	}
 	for _, name := range []string{"nobody", "s"} {
 		if name == "s" {
 			w.gateway.Logins = nil
 		}
-		if _, err := w.gateway.LoginToServer(context.Background(), person, ServerRef{Name: name}); err == nil {
+		if _, err := w.gateway.LoginToServer(context.Background(), person, LoginRequest{ServerRef: ServerRef{Name: name}}); err == nil {
 			t.Errorf("a login to %s started", name)
 		}
 	}

@@ -81,12 +81,12 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 		}
 	}
 	v.Warnings = slices.Concat(v.Warnings, g.Upstreams.Deviations(s.Name), s.LeftOut(), g.Catalog.CurrentPrimitives(s.Name).LeftOut())
-	v.NeedsLogin = g.Logins.NeedsLogin(s.Name)
+	v.NeedsLogin, v.Login = g.Logins.NeedsLogin(s.Name), g.loginView(s.Name)
 	if v.State == stateNeedsSecret || v.State == stateNeedsVariable {
 		v.Detail = maskedLastError(s)
 	}
 	if v.State == stateNeedsLogin {
-		v.Detail = "needs a login: mcpproxy upstream login " + v.Name
+		v.Detail = "needs a login: " + LoginCommand(v.Name)
 	}
 	return v
 }

@@ -78,7 +78,7 @@ func (g *Gateway) MissingApprovalWarnings() []string {
 func (g *Gateway) loginWarnings() (out []string) {
 	for _, s := range g.Catalog.Current().Servers() {
 		if g.Logins.NeedsLogin(s.Name) {
-			out = append(out, "Server '"+s.Name+"' requires a login: mcpproxy upstream login "+s.Name)
+			out = append(out, "Server '"+s.Name+"' requires a login: mcpproxy login "+s.Name)
 		}
 	}
 	return out

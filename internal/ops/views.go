@@ -23,6 +23,7 @@ type ServerView struct {
 	Session         string             `json:"session,omitempty" doc:"shared: clients on /mcp/servers/{server} use the session of MCPProxy. Absent if each client has its own session."`
 	Hint            string             `json:"hint,omitempty" doc:"How to get its tools if it was never started. Absent otherwise."`
 	NeedsLogin      bool               `json:"needs_login,omitempty" doc:"Whether the user must log in to the server."`
+	Login           *ServerLogin       `json:"login,omitempty" doc:"The login to the server, if it needs attention. Absent if it works, or if the server requires none."`
 	Detail          string             `json:"detail,omitempty" doc:"The progress of a server that is not ready, or the reason, for display. Absent if it is ready."`
 	Step            upstream.StartStep `json:"step,omitempty" doc:"The step of a connecting server: queued (until others have started), installing or starting."`
 	StepSince       *time.Time         `json:"step_since,omitempty"`

@@ -33,6 +33,8 @@ func (p *purse) Authorization(context.Context) (string, error) {
 	return p.tokens[0], p.broken
 }
 
+func (*purse) HandleAcceptance(string) {}
+
 func (p *purse) HandleRefusal(_ context.Context, used string, status int, challenge string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +125,7 @@ func TestLoginNeeded(t *testing.T) {
 			if got == nil || got.Code != tt.want {
 				t.Fatalf("%v", err)
 			}
-			if tt.want == problem.LoginNeeded && !strings.Contains(got.Hint, "mcpproxy upstream login s") {
+			if tt.want == problem.LoginNeeded && !strings.Contains(got.Hint, "mcpproxy login s") {
 				t.Errorf("hint %q", got.Hint)
 			}
 		})

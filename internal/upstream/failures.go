@@ -16,6 +16,7 @@ const (
 	CertificateName    = transport.CertificateName
 	Status             = transport.Status
 	LoginNeeded        = transport.LoginNeeded
+	LoginNotRenewed    = transport.LoginNotRenewed
 	SecretNeeded       = transport.SecretNeeded
 	VariableNeeded     = transport.VariableNeeded
 	Refused            = transport.Refused

@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream/oauth"
 )
 
 const mayHaveRun = "The call may have been carried out: check before you try again."
@@ -105,7 +106,7 @@ func (b *serverBase) logsHint() string { return "See mcpproxy upstream logs " + 
 // changeToLoginNeeded changes p to LOGIN_NEEDED if the HTTP status requires a login.
 func (b *serverBase) changeToLoginNeeded(p *problem.Problem, status *transport.StatusError) {
 	if status.WantsLogin() {
-		p.Code, p.Hint = problem.LoginNeeded, "Log in with `mcpproxy upstream login "+b.Spec.Name+"`, or check the server's headers in the configuration."
+		p.Code, p.Hint = problem.LoginNeeded, "Ask the user to log in with `mcpproxy login "+b.Spec.Name+"`, then call again. If the configuration sets the server's headers, check them."
 	}
 }
 
@@ -153,6 +154,9 @@ func (b *serverBase) unavailableProblem(away *unavailableError, err error) *prob
 		With("server", b.Spec.Name).With("state", string(st.Phase)).Because(err)
 	if st.Failure.Code != "" {
 		p.With("last_error", st.Failure.String())
+	}
+	if st.Failure.Code == LoginNotRenewed {
+		p.With("login", string(oauth.LoginRetrying)).Hint = "The call was not sent. Try again in a moment; if it stays so, ask the user to log in again with `mcpproxy login " + b.Spec.Name + "`."
 	}
 	if !st.RetryAt.IsZero() {
 		p.With("retry_at", st.RetryAt.UTC().Format(time.RFC3339))

@@ -6,12 +6,13 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/gate"
+	"mcpproxy/internal/upstream/oauth"
 )
 
 // NewDeps returns the dependencies of a gate, all from w. No server requires a login, and no call waits for a user.
 func NewDeps(w *catalogtest.Harness) gate.Deps {
 	return gate.Deps{
 		Config: w.Config, Catalog: w.Catalog, UpstreamSurface: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
-		Log: w, Results: w, NeedsLogin: func(string) bool { return false }, Proposed: w.Book.IsProposed, Logger: catalogtest.Logger,
+		Log: w, Results: w, Logins: (*oauth.Accounts)(nil), Proposed: w.Book.IsProposed, Logger: catalogtest.Logger,
 	}
 }

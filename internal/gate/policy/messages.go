@@ -304,7 +304,7 @@ func serverUnlistedProblem(id tool.ID, why string) *problem.Problem {
 func loginNeededProblem(id tool.ID) *problem.Problem {
 	return problem.New(problem.LoginNeeded,
 		"Server "+quoteClipped(id.Server)+" requires a login, so "+quoteClipped(id.String())+" cannot be called yet",
-		"Only the user can log in: `mcpproxy upstream login "+clipToLine(id.Server)+"`.").
+		"Only the user can log in: `mcpproxy login "+clipToLine(id.Server)+"`.").
 		With("server", id.Server)
 }
 

@@ -30,11 +30,15 @@ const (
 	CertificateName    = "CERTIFICATE_NAME"    // the certificate is for another host
 	Status             = "HTTP_STATUS"
 	LoginNeeded        = "LOGIN_NEEDED"
+	LoginNotRenewed    = "LOGIN_NOT_RENEWED"
 	SecretNeeded       = "SECRET_NEEDED"
 	VariableNeeded     = "VARIABLE_NEEDED"
 	Refused            = "REFUSED"
 	Broken             = "CONNECTION"
 )
+
+// loginNotRenewed is the text of LoginNotRenewed.
+const loginNotRenewed = "its login could not be renewed, because the authorization server is not available"
 
 // ServerFailure is the reason why a server is not connected, for agents and for users. Said is MCPProxy's own text. It
 // contains nothing from the server, so agents may see it. Detail is for users and may contain the last line of the
@@ -88,6 +92,7 @@ func ClassifyFailure(err error) ServerFailure {
 		cert     *tls.CertificateVerificationError
 		unknown  x509.UnknownAuthorityError
 		netFail  net.Error
+		renewal  *AuthorizationError
 		ownWords *problem.TrustedTextError
 		secret   NeedsSecretError
 		variable NeedsVariableError
@@ -111,6 +116,8 @@ func ClassifyFailure(err error) ServerFailure {
 		return same(SecretNeeded, secret.Error())
 	case errors.As(err, &variable):
 		return same(VariableNeeded, variable.Error())
+	case errors.As(err, &renewal):
+		return ServerFailure{LoginNotRenewed, loginNotRenewed, loginNotRenewed + ": " + renewal.Cause.Error()}
 	case errors.As(err, &status) && status.WantsLogin():
 		return same(LoginNeeded, status.Error())
 	case errors.As(err, &status) && status.Status == http.StatusForbidden:

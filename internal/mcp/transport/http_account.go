@@ -10,13 +10,15 @@ import (
 type ServerAuthorizer interface {
 	// Authorization returns the Authorization header, or "" if there is none. It may wait for a token refresh.
 	Authorization(ctx context.Context) (string, error)
-	// HandleRefusal handles a 401 or 403 and its challenge. used is the rejected header. It reports whether another
-	// authorization is available, so that a retry makes sense.
+	// HandleRefusal handles a 401 or 403 and its challenge. used is the rejected header. It reports whether a retry
+	// makes sense, usually because another authorization is available. It may wait.
 	HandleRefusal(ctx context.Context, used string, status int, challenge string) bool
+	// HandleAcceptance handles any other response to a request with the header used.
+	HandleAcceptance(used string)
 }
 
-// authClient adds the authorization of an account. It retries a rejected request once with a new authorization, because
-// the server has not executed the request.
+// authClient adds the authorization of an account. It retries a rejected request, because the server has not executed
+// it: with a new authorization, and once more if that one may not be valid yet.
 type authClient struct {
 	HTTPClient
 	account ServerAuthorizer
@@ -31,10 +33,11 @@ func wrapWithAuthorization(client HTTPClient, account ServerAuthorizer) HTTPClie
 }
 
 func (p *authClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error) {
-	for again := false; ; again = true {
+	const retries = 2
+	for sends := 0; ; sends++ {
 		auth, err := p.account.Authorization(ctx)
 		if err != nil {
-			return nil, newNotSentError(fmt.Errorf("authenticate: %w", err))
+			return nil, newNotSentError(&AuthorizationError{err})
 		}
 		sent := r
 		if auth != "" { // avoids a copy for servers without authorization
@@ -43,12 +46,23 @@ func (p *authClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, err
 			sent = &proof
 		}
 		a, err := p.HTTPClient.Do(ctx, sent)
-		if err != nil || a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden {
-			return a, err
+		if err != nil {
+			return nil, err
 		}
-		if !p.account.HandleRefusal(ctx, auth, a.Status, a.Challenge) || again {
+		if a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden {
+			p.account.HandleAcceptance(auth)
+			return a, nil
+		}
+		if !p.account.HandleRefusal(ctx, auth, a.Status, a.Challenge) || sends == retries {
 			return a, nil
 		}
 		a.Body.Close()
 	}
 }
+
+// AuthorizationError is the error for a request that was not sent, because the login to the server could not be
+// renewed.
+type AuthorizationError struct{ Cause error }
+
+func (e *AuthorizationError) Error() string { return fmt.Sprintf("authenticate: %v", e.Cause) }
+func (e *AuthorizationError) Unwrap() error { return e.Cause }

@@ -35,6 +35,8 @@ func (p *wallet) Authorization(context.Context) (string, error) {
 	return p.tokens[0], p.broken
 }
 
+func (*wallet) HandleAcceptance(string) {}
+
 func (p *wallet) HandleRefusal(_ context.Context, used string, status int, challenge string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -180,7 +180,7 @@ func checkServerNeedsLogin(f *Facts, s *ServerFacts) *Finding {
 	}
 	return &Finding{State: Bad, What: "Server " + s.Name + " requires a login, or rejects its credentials.",
 		Do:      "Log in. If the server uses a token instead, set it with `" + f.cliCommand("upstream set %s --header 'Authorization: Bearer ${env:TOKEN}'", ops.ShellQuote(s.Name)) + "`.",
-		Command: f.cliCommand("upstream login %s", ops.ShellQuote(s.Name))}
+		Command: f.cliCommand("login %s", ops.ShellQuote(s.Name))}
 }
 
 // neededSecret matches the name of a missing secret in an error.

@@ -73,6 +73,12 @@ func (c *credential) renewalMargin() time.Duration {
 	return min(renewalLead, c.Expires.Sub(c.Obtained)/4)
 }
 
+// isFresh reports whether the token was issued a moment ago. If the clock was set back since, it was not.
+func (c *credential) isFresh() bool {
+	age := time.Since(c.Obtained)
+	return age >= 0 && age <= minTokenAge
+}
+
 // applyTokenResponse stores a token response. A renewal without scopes or refresh token keeps the
 // previous ones.
 func (c *credential) applyTokenResponse(t *tokenResponse) {

@@ -30,6 +30,8 @@ type authServerMetadata struct {
 	PKCE          []string `json:"code_challenge_methods_supported"`
 	IssParameter  bool     `json:"authorization_response_iss_parameter_supported"`
 	Documents     bool     `json:"client_id_metadata_document_supported"`
+
+	DeviceAuthorization string `json:"device_authorization_endpoint"`
 }
 
 // discoveryResult is the discovered data for a login.
@@ -178,6 +180,7 @@ func (w *webClient) checkEndpoints(as *authServerMetadata) error {
 	}{
 		{"authorization_endpoint", as.Authorization, true}, {"token_endpoint", as.Token, true},
 		{"registration_endpoint", as.Registration, false}, {"revocation_endpoint", as.Revocation, false},
+		{"device_authorization_endpoint", as.DeviceAuthorization, false},
 	} {
 		if endpoint.address == "" && !endpoint.needed {
 			continue

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"context"
 	"strings"
 	"testing"
 )
@@ -32,7 +33,7 @@ func TestHostileEndpoints(t *testing.T) {
 			w := newWorld(t, Settings{})
 			w.server.ChangeMetadata(asm, map[string]any{field: address})
 			tried++
-			if p, err := w.account.BeginLogin(t.Context(), func() {}); err == nil {
+			if p, err := w.account.BeginLogin(t.Context(), false, func(context.Context) {}); err == nil {
 				t.Errorf("%s %q: a login begins at %s", field, address, p.URL)
 			} else if w.times("/authorize")+w.times("/token")+w.times("/register") != 0 {
 				t.Errorf("%s %q: a request was sent to the authorization server", field, address)
@@ -50,14 +51,14 @@ func TestHostileMetadata(t *testing.T) {
 	for _, address := range hostile() {
 		w := newWorld(t, Settings{})
 		w.server.ChangeMetadata("/.well-known/oauth-protected-resource/mcp", map[string]any{"authorization_servers": []string{address}})
-		if p, err := w.account.BeginLogin(t.Context(), func() {}); err == nil {
+		if p, err := w.account.BeginLogin(t.Context(), false, func(context.Context) {}); err == nil {
 			t.Errorf("%q: a login begins at %s", address, p.URL)
 		}
 		w.account.mu.Lock()
 		w.account.lastChallenge = bearerChallenge{metadata: address}
 		w.account.mu.Unlock()
 		w.server.ChangeMetadata("/.well-known/oauth-protected-resource/mcp", map[string]any{"authorization_servers": []string{w.server.BaseURL() + "/as"}})
-		if _, err := w.account.BeginLogin(t.Context(), func() {}); err == nil && address != "" {
+		if _, err := w.account.BeginLogin(t.Context(), false, func(context.Context) {}); err == nil && address != "" {
 			t.Errorf("%q: taken for the place of the metadata", address)
 		}
 		w.account.cancelLogin()

@@ -36,8 +36,11 @@ const (
 type LoginProgress struct {
 	Phase   LoginPhase
 	URL     string // for the user's browser
+	Code    string // user code of the device flow, which the user enters at URL; "" if there is none
 	Expires time.Time
 	Err     string // why it failed
+	Issuer  string // the authorization server
+	Before  string // the authorization server of the login before, if it was another one
 }
 
 // pendingLogin is one user login, from the URL to the token.
@@ -50,7 +53,10 @@ type pendingLogin struct {
 	discovery *discoveryResult
 	issued    credential // the credential before there is a token
 	scopes    []string
+	device    *deviceAuthorization // nil: the user's browser comes back to the callback
+	answers   chan url.Values      // cap 1: the authorization response
 	cancel    context.CancelFunc
+	ended     chan struct{} // closed when the login has ended
 }
 
 // requestedScopes returns the configured scopes, else those of the challenge, else all
@@ -154,7 +160,7 @@ const (
 
 // newCallbackHandler returns a handler that accepts the authorization response from the user's browser, once and only
 // if its state parameter matches. It rejects other requests without effect, because any web page can send them.
-func (l *pendingLogin) newCallbackHandler(answers chan<- url.Values) http.Handler {
+func (l *pendingLogin) newCallbackHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Type", "text/html; charset=utf-8")
@@ -162,11 +168,11 @@ func (l *pendingLogin) newCallbackHandler(answers chan<- url.Values) http.Handle
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
 		q := r.URL.Query()
-		status, title, text := http.StatusBadRequest, "This is not the login that MCPProxy waits for.", "Start it again with <code>mcpproxy upstream login</code>."
+		status, title, text := http.StatusBadRequest, "This is not the login that MCPProxy waits for.", "Start it again with <code>mcpproxy login</code>."
 		if r.Method == http.MethodGet && r.URL.Path == "/callback" && "http://"+r.Host+"/callback" == l.redirect && l.matchesResponse(q) {
 			select {
-			case answers <- q:
-				status, title, text = http.StatusOK, "MCPProxy has your answer.", "You can close this page. The command line shows the result."
+			case l.answers <- q:
+				status, title, text = http.StatusOK, "MCPProxy has your answer.", "You can close this page. MCPProxy shows the result where you started the login."
 			default:
 				title = "This login has been used already."
 			}

@@ -1,12 +1,14 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/problem"
@@ -22,37 +24,83 @@ func (a *Account) Progress() (LoginProgress, bool) {
 	return a.login.LoginProgress, true
 }
 
-// BeginLogin starts a login and returns its URL, or that of the login in progress. The login ends at the callback. On
-// success it calls done.
-func (a *Account) BeginLogin(ctx context.Context, done func()) (LoginProgress, error) {
+// BeginLogin starts a login and returns its URL, or that of the login in progress. The login ends at the callback. If
+// headless is set, it uses a device code if the authorization server supports that. On success it calls done, and
+// reports Done after that.
+func (a *Account) BeginLogin(ctx context.Context, headless bool, done func(context.Context)) (LoginProgress, error) {
 	a.loadOnce(ctx)
 	a.loginMu.Lock()
 	defer a.loginMu.Unlock()
-	if p, ok := a.Progress(); ok && p.Phase == Waiting && time.Now().Before(p.Expires) {
-		return p, nil
+	if l := a.loginInProgress(); l != nil {
+		if !headless || l.device != nil || l.discovery.as.DeviceAuthorization == "" {
+			p, _ := a.Progress()
+			return p, nil
+		}
+		l.cancel() // the user cannot use this one
+		<-l.ended
 	}
-	l, listener, err := a.prepareLogin(ctx)
+	l, listener, err := a.prepareLogin(ctx, headless)
 	if err != nil {
+		a.notify(EventFailed)
 		return LoginProgress{}, problem.Newf(problem.UpstreamError, "The login to server '%s' cannot begin: %v.", a.name, err).
-			WithHint("See docs/guide/oauth.md for the requirements and the configuration.")
+			WithHint("See docs/guide/oauth.md for the requirements and the configuration. If the authorization server is down, try again later.")
 	}
 	lctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.Expires)
 	l.cancel = cancel
-	a.mu.Lock()
-	a.login = l
-	a.mu.Unlock()
 	begun := l.LoginProgress
 	if !a.accounts.addWorkUnlessClosed() {
 		cancel()
 		_ = listener.Close()
 		return LoginProgress{}, errClosed
 	}
+	a.mu.Lock()
+	a.login = l
+	a.wakeWaitersLocked()
+	a.mu.Unlock()
+	a.notify(EventChanged)
 	go func() {
 		defer a.accounts.wg.Done()
+		defer close(l.ended)
 		defer cancel()
-		a.serveCallback(lctx, l, listener, done)
+		a.runLogin(lctx, l, listener, done)
 	}()
 	return begun, nil
+}
+
+// loginInProgress returns the login that waits for the user, or nil.
+func (a *Account) loginInProgress() *pendingLogin {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.login == nil || a.login.Phase != Waiting || !time.Now().Before(a.login.Expires) {
+		return nil
+	}
+	return a.login
+}
+
+// CompleteLogin completes the login in progress with the URL to which the authorization server has redirected the
+// user's browser, which could not open it.
+func (a *Account) CompleteLogin(pasted string) error {
+	l := a.loginInProgress()
+	switch {
+	case l == nil:
+		return problem.Newf(problem.Conflict, "No login to server '%s' is in progress.", a.name).WithHint("Start one with `mcpproxy login " + a.name + "`.")
+	case len(pasted) > maxCallbackHeader:
+		return problem.Newf(problem.InvalidRequest, "The URL is longer than %d bytes.", maxCallbackHeader)
+	}
+	pasted = strings.TrimSpace(pasted)
+	if !strings.Contains(pasted, "://") { // browsers hide the scheme
+		pasted = "http://" + pasted
+	}
+	u, err := url.Parse(pasted)
+	if err != nil || u.Scheme+"://"+u.Host+u.Path != l.redirect || !l.matchesResponse(u.Query()) {
+		return problem.Newf(problem.InvalidRequest, "The URL is not the end of the login to server '%s' that is in progress.", a.name).
+			WithHint("Paste the whole address that your browser shows after the login. It begins with " + l.redirect + ".")
+	}
+	select {
+	case l.answers <- u.Query():
+	default: // it has been answered
+	}
+	return nil
 }
 
 // cancelLogin cancels a login in progress.
@@ -65,7 +113,7 @@ func (a *Account) cancelLogin() {
 }
 
 // prepareLogin does everything before the user acts.
-func (a *Account) prepareLogin(ctx context.Context) (*pendingLogin, net.Listener, error) {
+func (a *Account) prepareLogin(ctx context.Context, headless bool) (*pendingLogin, net.Listener, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
 	web, settings := a.newWebClient(), &a.target.Load().Settings
@@ -84,28 +132,58 @@ func (a *Account) prepareLogin(ctx context.Context) (*pendingLogin, net.Listener
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &pendingLogin{LoginProgress: LoginProgress{Phase: Waiting, Expires: time.Now().Add(loginTimeout)}, discovery: found,
-		state: rand.Text(), verifier: rand.Text() + rand.Text(), redirect: "http://" + listener.Addr().String() + "/callback"}
-	c, err := web.chooseClient(ctx, found, settings, known, l.redirect)
-	if err != nil {
+	l := &pendingLogin{LoginProgress: LoginProgress{Phase: Waiting, Expires: time.Now().Add(loginTimeout), Issuer: found.as.Issuer}, discovery: found,
+		state: rand.Text(), verifier: rand.Text() + rand.Text(), redirect: "http://" + listener.Addr().String() + "/callback",
+		answers: make(chan url.Values, 1), ended: make(chan struct{})}
+	if known != nil && known.Issuer != found.as.Issuer {
+		l.Before = known.Issuer
+	}
+	l.scopes = requestedScopes(settings, asked, found, known)
+	if err := a.offerLogin(ctx, web, l, known, headless); err != nil {
 		_ = listener.Close()
 		return nil, nil, err
 	}
-	l.issued = credential{Server: a.resource.String(), Resource: found.resource, Issuer: found.as.Issuer, Client: *c, TokenEndpoint: found.as.Token}
-	if c.Kind == dynamic && a.cred.Load() == nil {
-		// Stored before the user acts: a failed login can reuse the registration.
-		a.setCredential(ctx, nil, &l.issued)
-	}
-	l.scopes = requestedScopes(settings, asked, found, known)
-	l.URL = l.authorizationURL()
 	return l, listener, nil
 }
 
-// serveCallback serves the callback until the user returns, and gets the token.
-func (a *Account) serveCallback(ctx context.Context, l *pendingLogin, listener net.Listener, done func()) {
-	answers := make(chan url.Values, 1)
+// offerLogin chooses the client and sets what the user needs: a URL, and possibly a code. If the authorization server
+// no longer knows a client that was registered before, it registers a new one.
+func (a *Account) offerLogin(ctx context.Context, web *webClient, l *pendingLogin, known *credential, headless bool) error {
+	d := l.discovery
+	for {
+		c, err := web.chooseClient(ctx, d, &a.target.Load().Settings, known, l.redirect)
+		if err != nil {
+			return err
+		}
+		l.issued = credential{Server: a.resource.String(), Resource: d.resource, Issuer: d.as.Issuer, Client: *c, TokenEndpoint: d.as.Token}
+		reused := known != nil && *c == known.Client && c.Kind == dynamic
+		if c.Kind == dynamic && a.cred.Load() == nil {
+			// Stored before the user acts: a failed login can reuse the registration.
+			a.setCredential(ctx, nil, &l.issued)
+		}
+		if headless && d.as.DeviceAuthorization != "" {
+			l.device, err = web.authorizeDevice(ctx, l)
+			if err == nil {
+				l.URL, l.Code = cmp.Or(l.device.Complete, l.device.URI), l.device.UserCode
+				if lives := parseLifetime(l.device.Lifetime); lives > 0 {
+					l.Expires = time.Now().Add(min(lives, loginTimeout))
+				}
+				return nil
+			}
+			if !reused || !isUnknownClient(err) {
+				return err
+			}
+		} else if l.URL = l.authorizationURL(); !reused || !web.rejectsClient(ctx, l.URL) {
+			return nil
+		}
+		known = nil // register again
+	}
+}
+
+// runLogin waits until the user has answered at the callback or with the device code, and gets the token.
+func (a *Account) runLogin(ctx context.Context, l *pendingLogin, listener net.Listener, done func(context.Context)) {
 	server := &http.Server{
-		Handler: l.newCallbackHandler(answers), ReadHeaderTimeout: callbackTimeout, ReadTimeout: callbackTimeout,
+		Handler: l.newCallbackHandler(), ReadHeaderTimeout: callbackTimeout, ReadTimeout: callbackTimeout,
 		WriteTimeout: callbackTimeout, MaxHeaderBytes: maxCallbackHeader,
 	}
 	served := make(chan struct{})
@@ -113,32 +191,67 @@ func (a *Account) serveCallback(ctx context.Context, l *pendingLogin, listener n
 		defer close(served)
 		_ = server.Serve(listener) // until it is closed
 	}()
-	err := errors.New("no login within " + loginTimeout.String())
-	select {
-	case answer := <-answers:
-		err = a.exchangeCode(ctx, l, answer)
-	case <-ctx.Done():
-		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			err = errors.New("it was cancelled")
-		}
-	}
+	err := a.awaitToken(ctx, l)
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callbackTimeout)
 	_ = server.Shutdown(sctx) // lets the result page be written
 	cancel()
 	_ = server.Close()
 	<-served
+	if err == nil {
+		a.accounts.opt.Logger.Info("logged in", "server", a.name, "issuer", l.discovery.as.Issuer)
+		before := a.status.Load()
+		done(ctx) // before the callers hear of it, so that their calls use the new connection
+		switch s := a.status.Load(); {
+		case s == before:
+			a.setStatus(a.cred.Load(), LoginStatus{})
+		case s != nil && s.State == LoginNeeded:
+			err = errors.New(s.Reason)
+		}
+	}
 	a.mu.Lock()
 	l.Phase = Done
 	if err != nil {
 		l.Phase, l.Err = Failed, err.Error()
 	}
+	a.wakeWaitersLocked()
 	a.mu.Unlock()
 	if err != nil {
 		a.accounts.opt.Logger.Warn("a login failed", "server", a.name, "error", err)
+	}
+	if err == nil || errors.Is(err, errCancelled) {
+		a.notify(EventChanged)
 		return
 	}
-	a.accounts.opt.Logger.Info("logged in", "server", a.name, "issuer", l.discovery.as.Issuer)
-	done()
+	a.notify(EventFailed)
+}
+
+var errCancelled = errors.New("it was cancelled")
+
+// awaitToken waits for the user's answer and stores the token.
+func (a *Account) awaitToken(ctx context.Context, l *pendingLogin) error {
+	var err error
+	if l.device != nil {
+		var t *tokenResponse
+		if t, err = a.newWebClient().pollDevice(ctx, l); err == nil {
+			a.storeLogin(ctx, l, t)
+			return nil
+		}
+	} else {
+		select {
+		case answer := <-l.answers:
+			return a.exchangeCode(ctx, l, answer)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return errors.New("no login within the time limit")
+	case ctx.Err() != nil:
+		return errCancelled
+	}
+	a.forgetIfUnknownClient(ctx, err)
+	return err
 }
 
 // exchangeCode checks the response and exchanges the code for a token.
@@ -160,11 +273,23 @@ func (a *Account) exchangeCode(ctx context.Context, l *pendingLogin, q url.Value
 		"code_verifier": l.verifier, "resource": l.discovery.resource,
 	})
 	if err != nil {
-		if isUnknownClient(err) {
-			a.setCredential(ctx, a.cred.Load(), nil) // register again the next time
-		}
+		a.forgetIfUnknownClient(ctx, err)
 		return err
 	}
+	a.storeLogin(ctx, l, t)
+	return nil
+}
+
+// forgetIfUnknownClient deletes the registration if the authorization server does not know it, so that the next login
+// registers again.
+func (a *Account) forgetIfUnknownClient(ctx context.Context, err error) {
+	if isUnknownClient(err) {
+		a.setCredential(ctx, a.cred.Load(), nil)
+	}
+}
+
+// storeLogin stores the token of a login.
+func (a *Account) storeLogin(ctx context.Context, l *pendingLogin, t *tokenResponse) {
 	c := l.issued
 	c.Scopes, c.RevocationEndpoint = l.scopes, l.discovery.as.Revocation
 	c.applyTokenResponse(t)
@@ -172,5 +297,4 @@ func (a *Account) exchangeCode(ctx context.Context, l *pendingLogin, q url.Value
 	a.lastChallenge = bearerChallenge{}
 	a.mu.Unlock()
 	a.setCredential(ctx, &c, &c)
-	return nil
 }

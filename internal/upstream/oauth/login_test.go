@@ -288,11 +288,11 @@ func TestScopes(t *testing.T) {
 // The callback accepts one response, with the right state, and nothing else.
 func TestCallback(t *testing.T) {
 	w := newWorld(t, Settings{})
-	begun, err := w.account.BeginLogin(context.Background(), func() {})
+	begun, err := w.account.BeginLogin(context.Background(), false, func(context.Context) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, err := w.account.BeginLogin(context.Background(), func() {})
+	same, err := w.account.BeginLogin(context.Background(), false, func(context.Context) {})
 	if err != nil || same.URL != begun.URL {
 		t.Errorf("a second login began: %v", err)
 	}
@@ -335,7 +335,7 @@ func TestLogout(t *testing.T) {
 		t.Errorf("after the logout: %d kept, %v", len(w.vault.values), w.server.RequestsTo("/revoke"))
 	}
 	// A pending login ends with it.
-	if _, err := w.account.BeginLogin(context.Background(), func() {}); err != nil {
+	if _, err := w.account.BeginLogin(context.Background(), false, func(context.Context) {}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.account.Logout(context.Background()); err != nil {

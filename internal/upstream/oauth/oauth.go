@@ -6,7 +6,8 @@
 //   - challenge.go: parses the WWW-Authenticate header.
 //   - discover.go: finds the authorization server and its metadata.
 //   - register.go: chooses or registers the client.
-//   - login.go, login_account.go: a login of the user, from the URL to the token.
+//   - login.go, login_account.go: a login of the user, from the URL to the token; device.go: with a device code.
+//   - status.go: whether a login works, and calls that wait for it.
 //   - token.go: requests to the token endpoint; credential.go: the issued tokens and client.
 //   - web_client.go: the HTTP client and the check of URLs.
 //   - settings.go: the configuration of a server.
@@ -53,6 +54,8 @@ type Options struct {
 	Vault   Vault
 	Logger  *slog.Logger
 	Version string // sent to authorization servers
+	// Notify is called when a login has changed. It must not block. It may be nil.
+	Notify func(server string, e LoginEvent)
 }
 
 // Accounts has the accounts at all servers.
@@ -107,12 +110,6 @@ func (k *Accounts) Account(server string) *Account {
 	return k.accounts[server]
 }
 
-// NeedsLogin reports whether the server requires a login.
-func (k *Accounts) NeedsLogin(server string) bool {
-	a := k.Account(server)
-	return a != nil && a.NeedsLogin()
-}
-
 // Close cancels all logins in progress.
 func (k *Accounts) Close(ctx context.Context) error {
 	k.mu.Lock()
@@ -153,9 +150,11 @@ type Account struct {
 	resource *url.URL // without user, query and fragment
 	target   atomic.Pointer[AccountTarget]
 
-	loaded     atomic.Bool
-	cred       atomic.Pointer[credential] // nil: not logged in
-	needsLogin atomic.Bool                // the server requires a login
+	loaded atomic.Bool
+	cred   atomic.Pointer[credential]  // nil: not logged in; written with mu held
+	status atomic.Pointer[LoginStatus] // nil: LoginWorks; written with mu held
+
+	accepted atomic.Pointer[credential] // the last one that the server has accepted
 
 	loginMu sync.Mutex // one login starts at a time
 
@@ -164,6 +163,12 @@ type Account struct {
 	mu            sync.Mutex      // guards the fields below
 	lastChallenge bearerChallenge // the last one that requires a login
 	login         *pendingLogin   // the last one, or nil
+	changed       chan struct{}   // closed and replaced when the status or the login changes
+	neededAt      time.Time       // last EventNeeded
+	forcedFor     *credential     // a fresh credential that was renewed because the server rejected it
+	forcedAt      time.Time
+	doubted       *credential // a fresh credential that the server has rejected
+	doubtedAt     time.Time   // when it was first rejected
 
 	vaultMu sync.Mutex // serializes access to the vault
 }
@@ -174,7 +179,7 @@ func newAccount(k *Accounts, t AccountTarget) *Account {
 		return nil
 	}
 	resource := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	return &Account{accounts: k, name: t.Name, resource: resource}
+	return &Account{accounts: k, name: t.Name, resource: resource, changed: make(chan struct{})}
 }
 
 // newWebClient returns a web client for one operation.
@@ -186,13 +191,12 @@ func (a *Account) newWebClient() *webClient {
 // vaultKey returns the vault key of the account.
 func (a *Account) vaultKey() string { return a.name + " " + a.resource.String() }
 
-// NeedsLogin reports whether the server has required a login since the last one.
-func (a *Account) NeedsLogin() bool { return a.needsLogin.Load() }
-
 // Times of a token.
 const (
 	renewalTimeout = 20 * time.Second // limit of a renewal
 	minTokenAge    = 10 * time.Second // a younger token is not renewed when it is rejected
+	freshPause     = time.Second      // until a younger token is sent again: clocks of servers differ
+	otherRenewal   = time.Second      // for another process to store the result of its renewal
 )
 
 // Authorization returns the Authorization header for the server, or "" if there is no login. It first renews a token
@@ -221,32 +225,100 @@ func (a *Account) Authorization(ctx context.Context) (string, error) {
 }
 
 // HandleRefusal handles a 401 or 403 response with a challenge to a request with the
-// authorization used. It reports whether there is a new authorization, so that the
-// request can be sent again.
+// authorization used. It reports whether the request can be sent again: there is a new
+// authorization, or the same one may be accepted by now.
 func (a *Account) HandleRefusal(ctx context.Context, used string, status int, challenge string) bool {
 	asked := parseChallenge(challenge)
 	if status == 403 && asked.err != "insufficient_scope" {
 		return false // a login would not help
 	}
-	c := a.cred.Load()
+	c, reason := a.cred.Load(), reasonScope
 	switch {
 	case c != nil && c.authorizationHeader() != used:
 		return true
-	case status == 401 && c != nil && c.Refresh != "" && time.Since(c.Obtained) > minTokenAge:
+	case c == nil:
+		reason = reasonNone
+		if s := a.Status(); s.State == LoginNeeded {
+			reason = s.Reason // why there is none
+		}
+	case status == 403:
+	case c.isFresh() && !a.mayForceRenewal(c):
+		if a.waitForAcceptance(ctx, c) {
+			return true
+		}
+		reason = reasonRejected
+	case c.Refresh == "":
+		reason = reasonExpired
+	default:
 		if _, err := a.renewOnce(ctx, c); err == nil {
 			return true
 		}
-		if ctx.Err() != nil || a.cred.Load() != nil {
+		if c = a.cred.Load(); ctx.Err() != nil || c != nil {
 			return false // a later renewal may succeed
 		}
+		reason = a.Status().Reason
 	}
 	a.mu.Lock()
-	a.lastChallenge = asked
-	a.mu.Unlock()
-	if !a.needsLogin.Swap(true) {
-		a.accounts.opt.Logger.Info("a server asks for a login", "server", a.name, "status", status)
+	if a.cred.Load() == c {
+		a.lastChallenge = asked
 	}
+	a.mu.Unlock()
+	needed := LoginStatus{State: LoginNeeded, Reason: reason}
+	if before := a.Status(); before.Reason == reason {
+		needed.Detail = before.Detail
+	}
+	a.setStatus(c, needed)
 	return false
+}
+
+// HandleAcceptance handles a response to a request with the authorization used that the server accepted. A token that
+// was rejected before may be valid now.
+func (a *Account) HandleAcceptance(used string) {
+	c := a.cred.Load()
+	if c == nil || c == a.accepted.Load() && a.status.Load() == nil || c.authorizationHeader() != used {
+		return
+	}
+	a.accepted.Store(c)
+	if s := a.Status(); s.State == LoginNeeded && s.Reason != reasonScope {
+		a.setStatus(c, LoginStatus{})
+	}
+}
+
+// mayForceRenewal reports whether a fresh token that the server rejects is renewed at once: if the server has accepted it
+// before. That happens once in a while, so that no server can cause a renewal for each request.
+func (a *Account) mayForceRenewal(c *credential) bool {
+	if a.accepted.Load() != c || c.Refresh == "" {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.forcedFor != c && time.Since(a.forcedAt) < minTokenAge {
+		return false
+	}
+	a.forcedFor, a.forcedAt = c, time.Now()
+	return true
+}
+
+// waitForAcceptance waits until a fresh token that was rejected may be valid, if it was first rejected less than
+// freshPause ago. A server whose clock is behind rejects a token of the future.
+func (a *Account) waitForAcceptance(ctx context.Context, c *credential) bool {
+	a.mu.Lock()
+	if a.doubted != c {
+		a.doubted, a.doubtedAt = c, time.Now()
+	}
+	left := freshPause - time.Since(a.doubtedAt)
+	a.mu.Unlock()
+	return left > 0 && pauseFor(ctx, left)
+}
+
+// pauseFor waits and reports whether ctx is still valid.
+func pauseFor(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // renewOnce returns the credential after old, with one renewal for all callers. The end of one caller's ctx does not cancel it,
@@ -275,24 +347,54 @@ func (a *Account) renewOnce(ctx context.Context, old *credential) (*credential, 
 
 var errClosed = problem.New(problem.Internal, "MCPProxy is stopping.", "")
 
-// refreshToken gets a new token. It deletes a credential that the authorization server rejects for good.
+// refreshToken gets a new token. It deletes a credential that the authorization server rejects for good. If another
+// process has renewed the login, it uses that credential, because a refresh token is often valid only once.
 func (a *Account) refreshToken(ctx context.Context, old *credential) (*credential, error) {
+	if c := a.adoptStored(ctx, old); c != nil {
+		return c, nil
+	}
 	web := a.newWebClient()
 	t, err := web.requestToken(ctx, old.TokenEndpoint, &old.Client, formParams{
 		"grant_type": "refresh_token", "refresh_token": old.Refresh, "resource": old.Resource,
 	})
-	if err != nil {
-		if isFinalRejection(err) {
-			a.accounts.opt.Logger.Info("a login has ended", "server", a.name, "error", err)
-			kept := old.withoutToken(isUnknownClient(err))
-			a.setCredential(ctx, nil, kept)
-		}
+	switch {
+	case err == nil:
+		c := *old
+		c.applyTokenResponse(t)
+		a.setCredential(ctx, &c, &c)
+		a.setStatus(&c, LoginStatus{})
+		return &c, nil
+	case !isFinalRejection(err):
+		a.setStatus(old, LoginStatus{LoginRetrying, reasonUnrenewed, err.Error()})
 		return nil, err
 	}
-	c := *old
-	c.applyTokenResponse(t)
-	a.setCredential(ctx, &c, &c)
-	return &c, nil
+	if pauseFor(ctx, otherRenewal) {
+		if c := a.adoptStored(ctx, old); c != nil {
+			return c, nil
+		}
+	}
+	reason, forget := reasonEnded, isUnknownClient(err)
+	if forget && old.Client.Kind == preregistered {
+		reason = reasonConfig
+	} else if forget {
+		reason = reasonClient
+	}
+	a.setCredential(ctx, nil, old.withoutToken(forget))
+	a.setStatus(nil, LoginStatus{LoginNeeded, reason, err.Error()})
+	return nil, err
+}
+
+// adoptStored returns the stored credential if it is newer than old, and uses it from now on.
+func (a *Account) adoptStored(ctx context.Context, old *credential) *credential {
+	c := a.loadStored(ctx)
+	if c == nil || c.Access == "" || c.Access == old.Access || !c.Obtained.After(old.Obtained) {
+		return nil
+	}
+	a.mu.Lock()
+	a.cred.Store(c)
+	a.mu.Unlock()
+	a.setStatus(c, LoginStatus{})
+	return c
 }
 
 // setCredential sets the credential and tries to store kept.
@@ -307,10 +409,9 @@ func (a *Account) storeCredential(ctx context.Context, c, kept *credential) erro
 	a.vaultMu.Lock()
 	defer a.vaultMu.Unlock()
 	a.loaded.Store(true)
+	a.mu.Lock()
 	a.cred.Store(c)
-	if c != nil {
-		a.needsLogin.Store(false)
-	}
+	a.mu.Unlock()
 	if kept == nil {
 		return a.accounts.opt.Vault.Delete(ctx, a.vaultKey())
 	}
@@ -358,6 +459,7 @@ func (a *Account) Logout(ctx context.Context) error {
 		c = a.loadStored(ctx)
 	}
 	err := a.storeCredential(ctx, nil, nil)
+	a.setStatus(nil, LoginStatus{})
 	if c != nil && c.Access != "" {
 		a.newWebClient().revokeToken(ctx, c)
 	}

@@ -64,6 +64,10 @@ func chooseRegistrationAuthMethod(supported []string) authMethod {
 
 // registerClient registers MCPProxy (RFC 7591).
 func (w *webClient) registerClient(ctx context.Context, as *authServerMetadata, redirect string) (*clientRegistration, error) {
+	grants := []string{"authorization_code", "refresh_token"}
+	if as.DeviceAuthorization != "" {
+		grants = append(grants, deviceGrant)
+	}
 	body, err := json.Marshal(struct {
 		Name            string     `json:"client_name"`
 		Redirects       []string   `json:"redirect_uris"`
@@ -71,7 +75,7 @@ func (w *webClient) registerClient(ctx context.Context, as *authServerMetadata, 
 		Responses       []string   `json:"response_types"`
 		Method          authMethod `json:"token_endpoint_auth_method"`
 		ApplicationType string     `json:"application_type"`
-	}{"MCPProxy", []string{redirect}, []string{"authorization_code", "refresh_token"}, []string{"code"}, chooseRegistrationAuthMethod(as.AuthMethods), "native"})
+	}{"MCPProxy", []string{redirect}, grants, []string{"code"}, chooseRegistrationAuthMethod(as.AuthMethods), "native"})
 	if err != nil {
 		return nil, err
 	}

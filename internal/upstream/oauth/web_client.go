@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -72,6 +73,8 @@ func (w *webClient) fetchDocument(ctx context.Context, address string, into any)
 	switch {
 	case resp.StatusCode >= 400 && resp.StatusCode < 500:
 		return errNoDocument
+	case resp.StatusCode == http.StatusOK && isWebPage(resp):
+		return errNoDocument // some sites return their start page for every path
 	case resp.StatusCode != http.StatusOK:
 		return newStatusError(resp, address)
 	}
@@ -92,7 +95,16 @@ func (w *webClient) decodeResponse(resp *http.Response, address string, into any
 	return err
 }
 
+// isWebPage reports whether a response is a web page instead of JSON.
+func isWebPage(resp *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return kind == "text/html"
+}
+
 func newStatusError(resp *http.Response, address string) error {
+	if isWebPage(resp) {
+		return fmt.Errorf("%s answers with HTTP status %d and a web page", redactURL(address), resp.StatusCode)
+	}
 	return fmt.Errorf("%s answers with HTTP status %d", redactURL(address), resp.StatusCode)
 }
 
@@ -138,6 +150,27 @@ func (w *webClient) decodeJSON(resp *http.Response, address string, into any) er
 		return fmt.Errorf("the answer of %s is not the JSON that is expected", redactURL(address))
 	}
 	return nil
+}
+
+// rejectsClient reports whether the authorization page rejects the client: with status 400 or 401, or with a redirect
+// that says so. Otherwise a user would only see an error page there.
+func (w *webClient) rejectsClient(ctx context.Context, page string) bool {
+	r, err := w.newRequest(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return false
+	}
+	r.Header.Set("Accept", "text/html,application/json")
+	once := *w.http
+	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := once.Do(r)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	if to, err := resp.Location(); err == nil {
+		return isUnknownClient(&oauthError{to.Query().Get("error")})
+	}
+	return resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusUnauthorized
 }
 
 func (w *webClient) newRequest(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {

@@ -74,7 +74,7 @@ export interface EventRecord { id: string; type: ActivityRecord["type"]; status:
 // ── Servers ── GET /servers, GET /servers/{name} plus members
 export interface Server {
   name: string; protocol: "stdio" | "http" | "sse"; enabled: boolean; quarantined: boolean; stage?: "launch" | "definitions"; trust?: string; proposed_by?: string;
-  state: "stopped" | "connecting" | "ready" | "failed" | "idle" | "needs_login" | "needs_secret" | "needs_variable"; tool_count: number; lazy?: boolean; session?: string; hint?: string; needs_login?: boolean; detail?: string;
+  state: "stopped" | "connecting" | "ready" | "failed" | "idle" | "needs_login" | "needs_secret" | "needs_variable"; tool_count: number; lazy?: boolean; session?: string; hint?: string; needs_login?: boolean; login?: ServerLogin; detail?: string;
   step?: string; step_since?: string; ahead?: number; trouble?: string /* what keeps a package manager from fetching it now */; last_error?: string; last_error_at?: string; failure?: string; tools?: Record<string, number>;
   offers?: Record<string, { total: number; waiting?: number }>; command?: string; args?: string[]; url?: string; pid?: number; restarts?: number; since?: string; retry_at?: string;
   protocol_version?: string; server_info?: { name?: string; version?: string }; warnings?: string[];
@@ -89,7 +89,9 @@ export interface ServerDetail extends Server {
 export interface LaunchView { protocol: string; command?: string; args?: string[]; env?: string[]; working_dir?: string; url?: string; headers?: string[] }
 // actions: POST /servers/{name}/enable|disable|restart|login|logout|quarantine|approve {fingerprint}, PATCH (one member), DELETE, POST /servers {name, command, args, env, url, headers, working_dir, trust, quarantined}
 // POST /servers/{name}/login -> LoginView, which GET /servers/{name}/login tells again
-export interface LoginView { server: string; state: "waiting" | "done" | "failed"; url?: string; expires_at?: string; error?: string }
+// POST /servers/{name}/login/complete {url} -> LoginView
+export interface LoginView { server: string; state: "waiting" | "done" | "failed"; url?: string; code?: string; expires_at?: string; error?: string; authorization_server?: string; previous_authorization_server?: string }
+export interface ServerLogin { state: "needed" | "waiting" | "retrying"; reason: string; detail?: string; remedy: string }
 // GET /servers/{name}/logs?lines=100; GET /servers/{name}/logs/follow: event-stream, each data a LogLine, begins with the last `lines`
 export interface LogTail { server: string; lines: string[]; entries: LogLine[] }
 export interface LogLine { at?: string; stream: "stderr" | "stdout" | "mcpproxy"; text: string }

@@ -18,7 +18,7 @@ import { Visible } from "../../ui/words";
 import { Strip } from "./strip";
 import { Fixes, useFailure } from "../../ui/failure";
 import { Why } from "./help";
-import { broken, needsLogin, tools } from "./model";
+import { broken, tools } from "./model";
 import { took } from "./took";
 
 export function About({ of: s, onLog }: { of: ServerDetail; onLog: () => void }) {
@@ -26,13 +26,17 @@ export function About({ of: s, onLog }: { of: ServerDetail; onLog: () => void })
     <>
       {broken(s) && <DrawerPart title="Not running"><Broken of={s} /></DrawerPart>}
       {s.enabled && s.quarantined && <DrawerPart title="Needs review"><p>{waits(s)} <a class="link" href={href("approvals", { id: s.name })}>Review</a></p></DrawerPart>}
-      {needsLogin(s) && <DrawerPart title="Needs a login"><p>The server requires you to log in. Calls fail until then.</p></DrawerPart>}
+      {s.login && <DrawerPart title={s.login.state === "retrying" ? "Login not renewed" : "Needs a login"}><p>{sentence(s.login.reason)}{s.login.state === "retrying" && " Log in again if this persists."}</p>{s.login.detail && <p class="soft"><Visible text={s.login.detail} /></p>}</DrawerPart>}
       <DrawerPart title="Last 24 hours" end={s.since && <span>{stateSince(s.state)} <Time at={s.since} suffix /></span>}><Strip turns={s.availability} /></DrawerPart>
       <Latency of={s} />
       <Tools of={s} />
       <Facts of={s} onLog={onLog} />
     </>
   );
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1) + ".";
 }
 
 function waits(s: ServerDetail): string {

@@ -18,6 +18,9 @@ export function LoginDialog({ name, onClose }: { name: string; onClose: () => vo
   const [error, setError] = useState<unknown>();
   const [turn, setTurn] = useState(0);
 
+  const [pasted, setPasted] = useState("");
+  const [refused, setRefused] = useState("");
+
   useEffect(() => {
     const abort = new AbortController();
     let timer = 0;
@@ -30,7 +33,7 @@ export function LoginDialog({ name, onClose }: { name: string; onClose: () => vo
     const look = () => void api.get<LoginView>(path`/servers/${name}/login`, {}, abort.signal).then(take, fail);
     setError(undefined);
     setView(undefined);
-    api.post<LoginView>(path`/servers/${name}/login`, {}, { signal: abort.signal }).then(take, fail);
+    api.post<LoginView>(path`/servers/${name}/login`, { headless: away() }, { signal: abort.signal }).then(take, fail);
     return () => (abort.abort(), clearTimeout(timer));
   }, [name, turn]);
 
@@ -42,8 +45,16 @@ export function LoginDialog({ name, onClose }: { name: string; onClose: () => vo
         {failed && <p class="error-line"><Visible text={[failed.message, failed.hint].filter(Boolean).join(" ")} /></p>}
         {!failed && !view && <p>Requesting the login page…</p>}
         {!failed && view?.state === "done" && <p>You are logged in. {name} reconnected.</p>}
-        {!failed && view?.state === "waiting" && <p>Log in on the server’s page, in a browser on the machine that runs MCPProxy. This dialog updates when you are done{view.expires_at && <>. The login expires at <span class="num">{clock(view.expires_at)}</span></>}.</p>}
+        {!failed && view?.state === "waiting" && <p>{view.code ? <>Enter the code <strong class="mono">{view.code}</strong> on the server’s page.</> : <>Log in on the server’s page, in a browser on the machine that runs MCPProxy.</>} This dialog updates when you are done{view.expires_at && <>. The login expires at <span class="num">{clock(view.expires_at)}</span></>}.</p>}
+        {!failed && view?.state === "waiting" && view.previous_authorization_server && <p class="error-line"><Visible text={`${name} has changed its authorization server: ${view.authorization_server} instead of ${view.previous_authorization_server}.`} /></p>}
         {!failed && view?.state === "waiting" && address && <p class="login-at"><span class="mono"><Visible text={new URL(address).host} /></span><CopyButton text={address} label="Copy address" /></p>}
+        {!failed && view?.state === "waiting" && !view.code && away() && (
+          <form class="row wrap gap" onSubmit={(e) => { e.preventDefault(); setRefused(""); api.post<LoginView>(path`/servers/${name}/login/complete`, { url: pasted }, {}).catch((cause: unknown) => setRefused(explain(cause).message)); }}>
+            <label class="grow">Your browser ends at an address that it cannot open. Paste that address: <input type="text" value={pasted} autocomplete="off" spellcheck={false} onInput={(e) => setPasted(e.currentTarget.value)} /></label>
+            <Button small type="submit">Complete</Button>
+          </form>
+        )}
+        {refused && <p class="error-line"><Visible text={refused} /></p>}
       </div>
       <div class="end">
         <Button kind={view?.state === "done" ? "main" : undefined} onClick={onClose}>{view?.state === "done" ? "Done" : "Close"}</Button>
@@ -52,6 +63,11 @@ export function LoginDialog({ name, onClose }: { name: string; onClose: () => vo
       </div>
     </Dialog>
   );
+}
+
+// Whether this browser runs on another machine than MCPProxy: the login cannot return to it.
+function away(): boolean {
+  return !["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
 }
 
 // The address comes from the server: only http and https are opened.

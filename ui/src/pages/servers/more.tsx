@@ -22,6 +22,7 @@ export function MoreMenu({ of: s, ask, drawer = false }: { of: Server; ask: (a: 
       {!proposed && s.enabled && !s.quarantined && <button type="button" role="menuitem" onClick={() => restart(s)}><Icon name="again" small />Restart</button>}
       {!proposed && <button type="button" role="menuitem" onClick={() => switchTo(s, !s.enabled)}><Icon name="off" small />{s.enabled ? "Disable" : "Enable"}</button>}
       {needsLogin(s) && <button type="button" role="menuitem" onClick={() => ask({ what: "login", server: s })}><Icon name="key" small />Log in</button>}
+      {!needsLogin(s) && s.login && <button type="button" role="menuitem" onClick={() => ask({ what: "login", server: s })}><Icon name="key" small />Log in again</button>}
       {!needsLogin(s) && s.url && s.enabled && !s.quarantined && <button type="button" role="menuitem" onClick={() => void attempt(() => act(s.name, "logout"), { text: `Logged out of ${s.name}` })}><Icon name="key" small />Log out</button>}
       {!drawer && <button type="button" role="menuitem" onClick={() => go(opened(s.name, "log"))}><Icon name="log" small />Log</button>}
       {!drawer && !proposed && <button type="button" role="menuitem" onClick={() => go(opened(s.name, "config"))}><Icon name="settings" small />Configuration</button>}
