@@ -118,7 +118,7 @@ func aliasesOfName(name string) []string {
 func (r *invocation) newCobraCommand(t commandText, c commandSpec) *cobra.Command {
 	name := t.path[strings.LastIndexByte(t.path, ' ')+1:]
 	cmd := &cobra.Command{Aliases: aliasesOfName(name), Short: t.short, Long: t.long, Example: t.example, Args: c.args, ValidArgsFunction: c.complete, RunE: c.run}
-	names := strings.Fields(strings.NewReplacer("<", "", ">", "").Replace(t.arguments))
+	names := strings.Fields(strings.NewReplacer("<", "", ">", "", "[", "", "]", "").Replace(t.arguments))
 	switch {
 	case c.run == nil:
 		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, runCommandGroup
