@@ -90,7 +90,11 @@ func (s textContext) isHonestSpelling(r *regexpRule, start, end int) bool {
 	case "secret-path":
 		return s.isOwnSubject(s.v.n.lower[start:end]) || s.isExample(start)
 	case "shell-command":
-		return s.isInstaller(start) || s.isExample(start)
+		first, last := s.wordsIn(start, end)
+		return s.isInstaller(start) || s.isExample(start) || s.isForbidden(first) || s.isRefused(first, last)
+	case "internal-address":
+		first, last := s.wordsIn(start, end)
+		return s.isExample(start) || s.isRefused(first, last)
 	case "fake-markup":
 		return s.isQuotedExample(start)
 	}
