@@ -91,6 +91,8 @@ func (s textContext) isHonest(f *scannedString, p *rulePattern, i, end int) bool
 		return true
 	}
 	switch r.name {
+	case "override":
+		return s.isOfText(end)
 	case "shadowing", "preference":
 		return s.isOfThisServer(end) || s.isAboutSubject(i, end)
 	case "secret-file":
@@ -110,6 +112,9 @@ func (s textContext) isHonest(f *scannedString, p *rulePattern, i, end int) bool
 	case "bypass-safety":
 		if i > 0 && string(s.v.n.lower[s.matcher.words[i-1].start:s.matcher.words[i-1].end]) == "does" {
 			return true // it describes
+		}
+		if s.isOfText(end) {
+			return true
 		}
 		for k := max(0, i-2); k < i; k++ {
 			if id := s.matcher.words[k].id; s.g.condition.has(id) || s.g.lifting.has(id) {

@@ -87,6 +87,10 @@ func (s textContext) isHonestSpelling(r *regexpRule, start, end int) bool {
 		return bytes.Contains(s.v.n.lower[start:end], []byte("example"))
 	case "image-leak", "hidden-markup", "terminal-escape":
 		return false
+	case "secret-handed-over":
+		return s.isOwnSubject(s.v.n.lower[start:end]) || s.isInFirstSentence(end) && s.isStatement(start, end) || s.isExample(start)
+	case "private-handed-over":
+		return s.isStatement(start, end) || s.isExample(start) || followsExampleMark(s.v.n.lower, start)
 	case "secret-path":
 		return s.isOwnSubject(s.v.n.lower[start:end]) || s.isExample(start)
 	case "shell-command":

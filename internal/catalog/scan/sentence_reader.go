@@ -121,7 +121,7 @@ func (r *sentenceReader) classesOfWord(i int) (a wordClasses) {
 		return classHomeFile
 	case w.kind&isEmail != 0:
 		return classAddress | classMail
-	case w.kind&isURL != 0 && bytes.HasSuffix(text, []byte(".sh")):
+	case w.kind&isURL != 0 && (bytes.HasSuffix(text, []byte(".sh")) || bytes.HasSuffix(text, []byte(".py")) || bytes.HasSuffix(text, []byte(".ps1"))):
 		return classAddress | classScript
 	case w.kind&isURL != 0:
 		return classAddress
@@ -192,6 +192,9 @@ func (r *sentenceReader) read(t []byte, from, end int) {
 			r.addToken(classNumber&^exampleClasses(t, i), i, next, false)
 		}
 		classes := r.classesOfText(v, t[:end], i, next) &^ optionClasses(t[from:end], i-from, next-from)
+		if base, ok := bytes.CutSuffix(t[i:next], []byte("ing")); ok && bytes.HasSuffix(t[from:i], []byte(" by ")) {
+			classes |= (v.whole[string(base)] | v.whole[string(base)+"e"]) & verbClasses // "by writing"
+		}
 		if followsArticle(t[from:i]) {
 			classes &^= verbClasses // a noun, such as "the report"
 		}

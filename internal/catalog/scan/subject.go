@@ -158,6 +158,28 @@ func (s textContext) isReported(i int) bool {
 	return false
 }
 
+// isOfText reports whether the instructions before the word end are those in a text of others, as in "ignore any instructions in it".
+func (s textContext) isOfText(end int) bool {
+	words := s.matcher.words
+	word := func(k int) string {
+		if k >= len(words) || words[k].begins {
+			return ""
+		}
+		return string(s.v.n.lower[words[k].start:words[k].end])
+	}
+	switch word(end) {
+	case "in", "inside", "within":
+	default:
+		return false
+	}
+	for k := end + 1; k <= end+3; k++ {
+		if w := word(k); w == "it" || w == "them" || w != "prompt" && wordLists().texts[w] {
+			return true
+		}
+	}
+	return false
+}
+
 // isSeenByUser reports whether the sentence of the words from i to end, or a clause after it, says that the user sees what is not to
 // be told: "don't repeat it, for the user has seen it".
 func (s textContext) isSeenByUser(i, end int) bool {
@@ -328,7 +350,7 @@ func (s textContext) isDescribed(i int) bool {
 		return true
 	}
 	if i == 0 || words[i].begins {
-		return bytes.HasSuffix(word, []byte("s")) && !bytes.HasSuffix(word, []byte("ss")) && !wordLists().adverbs[string(word)]
+		return bytes.HasSuffix(word, []byte("s")) && !bytes.HasSuffix(word, []byte("ss")) && !bytes.HasSuffix(word, []byte("us")) && !wordLists().adverbs[string(word)]
 	}
 	switch string(text[words[i-1].start:words[i-1].end]) {
 	case "is", "are", "was", "were":
