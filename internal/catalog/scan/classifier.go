@@ -162,7 +162,7 @@ func (s textContext) isOnlyMentioned(f *scannedString, p *PhraseFeatures, first,
 	}
 	return s.isMentionNotInstruction(core.start, core.end) || s.isOfThisServer(core.end) || s.isQuotedReply(first, end) ||
 		s.isPartOfProhibition(first, end, core) || s.isUseOfThisTool(first, end) ||
-		s.isLeftToUser(first, end) || s.isExample(int(s.matcher.words[core.start].start)) || s.isQuotedExample(int(s.matcher.words[core.end-1].start))
+		s.isLeftToUser(first, end) || s.isSeenByUser(first, end) || s.isReported(core.start) || s.isExample(int(s.matcher.words[core.start].start)) || s.isQuotedExample(int(s.matcher.words[core.end-1].start))
 }
 
 // isPartOfProhibition reports whether a phrase is a prohibition of one clause, or one begins closely before its heaviest words or
@@ -190,12 +190,29 @@ func (s textContext) isUseOfThisTool(first, end int) bool {
 		next := string(s.v.n.lower[words[k+1].start:words[k+2].end])
 		switch {
 		case len(next) > 5 && next[:5] == "this ", len(next) > 3 && next[:3] == "it ":
-			return s.isAboutSubject(first, end)
+			return s.isAboutSubject(first, end) || s.isCondition(k+2, end) || s.isCondition(k+3, end)
 		case next == "the tool" && k+3 < end:
 			return string(s.v.n.lower[words[k+3].start:words[k+3].end]) == "again"
 		}
 	}
 	return false
+}
+
+// isCondition reports whether the words from i to end say when a tool is of use, and ask for nothing else.
+func (s textContext) isCondition(i, end int) bool {
+	words, text := s.matcher.words, s.v.n.lower
+	if i >= end {
+		return false
+	}
+	switch string(text[words[i].start:words[i].end]) {
+	case "when", "if", "once", "after":
+	default:
+		return false
+	}
+	wanted := classTake | classGive | classChange | classWords().names["secret"] | classWords().names["untold"]
+	return !slices.ContainsFunc(words[i:end], func(w textWord) bool {
+		return w.kind != 0 || classWords().classesOfWord(text[w.start:w.end])&wanted != 0
+	})
 }
 
 // heaviestWords returns the words of a phrase that weigh the most.

@@ -87,10 +87,12 @@ func (s textContext) isHonest(f *scannedString, p *rulePattern, i, end int) bool
 		return s.isForbidden(i)
 	}
 	start, stop := int(s.matcher.words[i].start), int(s.matcher.words[end-1].end)
-	if s.isForbidden(i) || s.isQuotedExample(start) || r.severity != SeverityBlock && s.isExample(start) || p.mayBeOwn && s.isOwnAction(i, end) {
+	if s.isForbidden(i) || s.isReported(i) || s.isRefused(i, end) || s.isQuotedExample(start) || r.severity != SeverityBlock && s.isExample(start) || p.mayBeOwn && s.isOwnAction(i, end) {
 		return true
 	}
 	switch r.name {
+	case "override":
+		return s.isOfText(end)
 	case "shadowing", "preference":
 		return s.isOfThisServer(end) || s.isAboutSubject(i, end)
 	case "secret-file":
@@ -101,7 +103,9 @@ func (s textContext) isHonest(f *scannedString, p *rulePattern, i, end int) bool
 				return true
 			}
 		}
-	case "exfiltration", "prompt-leak":
+	case "prompt-leak":
+		return s.isOwnStatement(start, stop) || s.isOwnQuestion(i, end) || s.subject.talks && r.weak
+	case "exfiltration":
 		return s.isOwnStatement(start, stop) || end-i <= 2 && bytes.HasSuffix(s.v.n.lower[start:s.matcher.words[i].end], []byte("ed")) // such as "leaked tokens"
 	case "malware":
 		return bytes.Contains(s.v.n.lower[start:stop], []byte("://")) && s.isInstaller(start) || s.isOwnStatement(start, stop)
@@ -109,13 +113,16 @@ func (s textContext) isHonest(f *scannedString, p *rulePattern, i, end int) bool
 		if i > 0 && string(s.v.n.lower[s.matcher.words[i-1].start:s.matcher.words[i-1].end]) == "does" {
 			return true // it describes
 		}
+		if s.isOfText(end) {
+			return true
+		}
 		for k := max(0, i-2); k < i; k++ {
 			if id := s.matcher.words[k].id; s.g.condition.has(id) || s.g.lifting.has(id) {
 				return true // such as "if the user has agreed"
 			}
 		}
-	case "covert":
-		return s.isLeftToUser(i, end)
+	case "covert", "kept-quiet":
+		return s.isHonestSilence(i, end)
 	}
 	return false
 }
@@ -157,6 +164,7 @@ func (s *scanner) scanStringBorders() {
 	const reach = 12 // words on each side
 	var tail []textWord
 	var text []byte
+	ended := false // the text before ends with a sentence
 	for k := range s.fields {
 		f := &s.fields[k]
 		if f.place == kindMemberName || f.place == kindToolName {
@@ -171,12 +179,13 @@ func (s *scanner) scanStringBorders() {
 		}
 		head := own[:min(len(own), reach)]
 		if len(tail) > 0 {
-			s.matchAcrossBorder(f, g, tail, text, head, v)
+			s.matchAcrossBorder(f, g, tail, text, head, v, ended)
 		}
 		if len(own) >= reach {
 			tail, text = tail[:0], text[:0]
 		}
 		tail, text = copyTail(tail, text, own[max(0, len(own)-reach):], v.n.lower)
+		ended = bytes.HasSuffix(bytes.TrimRight(v.n.lower, " \n"), []byte("."))
 		if drop := len(tail) - reach; drop > 0 {
 			tail = tail[drop:]
 		}
@@ -197,9 +206,9 @@ func copyTail(tail []textWord, text []byte, words []textWord, from []byte) ([]te
 }
 
 // matchAcrossBorder matches the patterns that begin in tail and end in head.
-func (s *scanner) matchAcrossBorder(f *scannedString, g *patternIndex, tail []textWord, text []byte, head []textWord, v *textView) {
+func (s *scanner) matchAcrossBorder(f *scannedString, g *patternIndex, tail []textWord, text []byte, head []textWord, v *textView, ended bool) {
 	both := append(append(make([]textWord, 0, len(tail)+len(head)), tail...), head...)
-	both[len(tail)].begins = false
+	both[len(tail)].begins = ended
 	m := patternMatcher{words: both, budget: min(s.matcher.budget, 20000)}
 	for i := range tail {
 		for _, c := range g.byWord[both[i].id] {

@@ -87,10 +87,18 @@ func (s textContext) isHonestSpelling(r *regexpRule, start, end int) bool {
 		return bytes.Contains(s.v.n.lower[start:end], []byte("example"))
 	case "image-leak", "hidden-markup", "terminal-escape":
 		return false
+	case "secret-handed-over":
+		return s.isOwnSubject(s.v.n.lower[start:end]) || s.isInFirstSentence(end) && s.isStatement(start, end) || s.isExample(start)
+	case "private-handed-over":
+		return s.isStatement(start, end) || s.isExample(start) || followsExampleMark(s.v.n.lower, start)
 	case "secret-path":
 		return s.isOwnSubject(s.v.n.lower[start:end]) || s.isExample(start)
 	case "shell-command":
-		return s.isInstaller(start) || s.isExample(start)
+		first, last := s.wordsIn(start, end)
+		return s.isInstaller(start) || s.isExample(start) || s.isForbidden(first) || s.isRefused(first, last)
+	case "internal-address":
+		first, last := s.wordsIn(start, end)
+		return s.isExample(start) || s.isRefused(first, last)
 	case "fake-markup":
 		return s.isQuotedExample(start)
 	}

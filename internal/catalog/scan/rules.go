@@ -67,7 +67,10 @@ var wordsText string
 type ruleWordLists struct {
 	secretFiles, certain, schemes, credentials  []string
 	detecting, examining, attacks, installing   []string // stems
-	prompts                                     []string // stems
+	prompts, talking                            []string // stems
+	exemplary                                   []string
+	articles, adverbs, others, technical        map[string]bool
+	requesting, texts, refusing, asked          map[string]bool
 	generic, orders, imperatives                map[string]bool
 	lifting, objecting                          map[string]bool
 	members, types, destroying, reserved, hosts map[string]bool
@@ -85,6 +88,13 @@ var wordLists = sync.OnceValue(func() *ruleWordLists {
 	l.detecting, l.examining = f.SectionByHead("detecting").Words(), f.SectionByHead("examining").Words()
 	l.attacks, l.installing = f.SectionByHead("attacks").Words(), f.SectionByHead("installing").Words()
 	l.prompts, l.objecting = f.SectionByHead("prompts").Words(), f.SectionByHead("objecting").WordSet()
+	l.talking = f.SectionByHead("talking").Words()
+	l.exemplary = strings.Split(f.SectionByHead("exemplary").Lines[0], "|")
+	l.requesting, l.refusing = f.SectionByHead("requesting").WordSet(), f.SectionByHead("refusing").WordSet()
+	l.texts = f.SectionByHead("texts").WordSet()
+	l.articles, l.others, l.technical = f.SectionByHead("articles").WordSet(), f.SectionByHead("others").WordSet(), f.SectionByHead("technical").WordSet()
+	l.adverbs = f.SectionByHead("adverbs").WordSet()
+	l.asked = f.SectionByHead("asked").WordSet()
 	l.imperatives = f.SectionByHead("imperatives").WordSet()
 	l.lifting = f.SectionByHead("lifting").WordSet()
 	l.generic, l.orders = f.SectionByHead("generic").WordSet(), f.SectionByHead("orders").WordSet()

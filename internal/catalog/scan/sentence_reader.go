@@ -34,6 +34,11 @@ func (r *sentenceReader) startNext() {
 	r.begin, r.before = len(r.tokens), r.now
 }
 
+// forget drops the previous sentence, because a new paragraph begins.
+func (r *sentenceReader) forget() {
+	r.tokens, r.begin, r.before = r.tokens[:0], 0, 0
+}
+
 // matchWindow returns where the classes of a rule are, in a window that reaches into the
 // sentence. If the previous sentence is needed, it must not have what excludes the rule.
 func (r *sentenceReader) matchWindow(o *classRule) (start, end int, ok bool) {
@@ -46,7 +51,7 @@ func (r *sentenceReader) matchWindow(o *classRule) (start, end int, ok bool) {
 			if found |= r.tokens[k].classes; k < r.begin || k == first && o.within&(o.within-1) != 0 || !o.isMetBy(found) {
 				continue // a word that is of two classes says too little alone
 			}
-			if first < r.begin && (r.before&o.not != 0 || o.all&classSecretFile != 0 && (o.within|o.any)&verbClasses == 0) || r.isLedBy(o.leading, first, k) {
+			if first < r.begin && (r.before&o.not != 0 || o.all&classSecretFile != 0 && o.within&verbClasses == 0) || r.isLedBy(o.leading, first, k) {
 				break
 			}
 			return int(r.tokens[first].start), int(r.tokens[k].end), true
@@ -61,7 +66,17 @@ func (r *sentenceReader) isOwn(o *classRule, start, end int) bool {
 	switch o.name {
 	case "private-handed-over":
 		flows &^= classParameter // of a tool for conversations
-	case "secret-handed-over", "foothold", "approval-switched-off":
+		if r.s.subjectOf().talks && (r.now|r.before)&(flows|classOtherTool) == 0 {
+			return true
+		}
+	case "foothold":
+		if r.s.isOwnSubject(r.v.n.lower[start:end]) && (r.now|r.before)&(flows&^classThisTool|classWords().names["file"]|classWords().names["backdoor"]|classHomeFile) == 0 {
+			return true
+		}
+	case "secret-handed-over", "approval-switched-off":
+	case "kept-from-user":
+		first, last := r.s.wordsIn(start, end)
+		return first < last && r.s.in(r.v, defaultGrammar()).isHonestSilence(first, last)
 	case "put-first":
 		return r.s.in(r.v, defaultGrammar()).isAboutSubjectAt(start, end)
 	case "approval-waived":
@@ -72,7 +87,7 @@ func (r *sentenceReader) isOwn(o *classRule, start, end int) bool {
 			return false
 		}
 	}
-	if leaves := flows | classWords().names["gives"] | classWords().names["sink"]; r.around == 0 && (r.now|r.before)&leaves == 0 && r.s.isInFirstSentence(end) && r.s.in(r.v, defaultGrammar()).isDescribed(0) && !r.s.in(r.v, defaultGrammar()).isOrder(end) {
+	if leaves := flows | classWords().names["gives"] | classWords().names["sink"]; r.around == 0 && (r.now|r.before)&leaves == 0 && r.s.in(r.v, defaultGrammar()).isStatement(start, end) {
 		return true // such as "Searches the user's messages"
 	}
 	return ((r.now|r.before)&flows == 0 || r.around&classChosen != 0) && r.s.in(r.v, defaultGrammar()).isOwnStatement(start, end)
@@ -106,7 +121,7 @@ func (r *sentenceReader) classesOfWord(i int) (a wordClasses) {
 		return classHomeFile
 	case w.kind&isEmail != 0:
 		return classAddress | classMail
-	case w.kind&isURL != 0 && bytes.HasSuffix(text, []byte(".sh")):
+	case w.kind&isURL != 0 && (bytes.HasSuffix(text, []byte(".sh")) || bytes.HasSuffix(text, []byte(".py")) || bytes.HasSuffix(text, []byte(".ps1"))):
 		return classAddress | classScript
 	case w.kind&isURL != 0:
 		return classAddress
@@ -136,7 +151,7 @@ func (r *sentenceReader) read(t []byte, from, end int) {
 	v := classWords()
 	for i := from; i < end; {
 		for len(r.words) > 0 && int(r.words[0].start) <= i {
-			r.addToken(r.classesOfWord(0), i, int(r.words[0].end), false)
+			r.addToken(r.classesOfWord(0)&^exampleClasses(t, i), i, int(r.words[0].end), false)
 			r.words = r.words[1:]
 		}
 		if n := placeholderLength(t[i:end]); n > 0 {
@@ -148,7 +163,7 @@ func (r *sentenceReader) read(t []byte, from, end int) {
 		c, size := utf8.DecodeRune(t[i:end])
 		if !unicode.IsLetter(c) {
 			if n := longNumber(t[i:end]); n > 0 {
-				r.addToken(classNumber, i, i+n, false)
+				r.addToken(classNumber&^exampleClasses(t, i), i, i+n, false)
 				i += n
 				continue
 			}
@@ -174,12 +189,45 @@ func (r *sentenceReader) read(t []byte, from, end int) {
 		}
 		next := wordEnd(t[:end], i)
 		if longNumber(t[i:next]) > 0 || next-i == 4 && longNumber(t[i:end]) > 0 { // an IBAN may be in groups
-			r.addToken(classNumber, i, next, false)
+			r.addToken(classNumber&^exampleClasses(t, i), i, next, false)
 		}
-		r.addToken(r.classesOfText(v, t[:end], i, next), i, next, false)
+		classes := r.classesOfText(v, t[:end], i, next) &^ optionClasses(t[from:end], i-from, next-from)
+		if base, ok := bytes.CutSuffix(t[i:next], []byte("ing")); ok && bytes.HasSuffix(t[from:i], []byte(" by ")) {
+			classes |= (v.whole[string(base)] | v.whole[string(base)+"e"]) & verbClasses // "by writing"
+		}
+		if followsArticle(t[from:i]) {
+			classes &^= verbClasses // a noun, such as "the report"
+		}
+		r.addToken(classes, i, next, false)
 		i = next
 		r.at += 2
 	}
+}
+
+// followsArticle reports whether the last word before a word is one that only nouns follow.
+func followsArticle(before []byte) bool {
+	before = bytes.TrimRight(before, " ")
+	return wordLists().articles[string(before[bytes.LastIndexByte(before, ' ')+1:])]
+}
+
+// exampleClasses returns the classes that an example does not have: its value is not the one to use.
+func exampleClasses(t []byte, i int) wordClasses {
+	if followsExampleMark(t, i) || bytes.HasSuffix(t[:i], []byte("${")) {
+		return classAddress | classMail | classNumber | classSecretVariable
+	}
+	return 0
+}
+
+// optionClasses returns the classes that a word of a sentence does not have as the option of a command, or as a proxy without an
+// address.
+func optionClasses(sentence []byte, i, next int) wordClasses {
+	switch start := sentence[:i]; {
+	case bytes.HasSuffix(start, []byte(" -")), bytes.HasSuffix(start, []byte(" --")):
+		return ^(classWords().names["switch"] | classWords().names["option"])
+	case bytes.HasSuffix(sentence[i:next], []byte("_proxy")) && (!bytes.Contains(sentence, []byte("://")) || followsExampleMark(sentence, i)):
+		return classWords().names["switch"]
+	}
+	return 0
 }
 
 // classesOfText returns the classes of the word from i to next, of what follows an elided article
@@ -207,6 +255,9 @@ func (r *sentenceReader) negate() {
 	verbs := verbClasses | classWords().names["gives"]
 	own := r.tokens[r.begin:]
 	for k, not := range own {
+		if bytes.HasSuffix(r.v.n.lower[:not.start], []byte(" may ")) || bytes.HasSuffix(r.v.n.lower[:not.start], []byte(" might ")) {
+			continue // "may not know" is no order
+		}
 		for i := k + 1; not.classes&(classNot|classNotAfter|classWithout) != 0 && i < len(own) && own[i].at-not.at <= 6; i++ {
 			if own[i].classes&(classNot|classNotAfter) != 0 {
 				break
@@ -273,9 +324,20 @@ func (t *classToken) deny(verbs wordClasses) {
 	t.classes &^= verbs
 }
 
-// longNumber returns the length of a number of ten or more digits, which may begin with two letters.
+// minWallet is the minimum length of the address of a wallet.
+const minWallet = 42
+
+// longNumber returns the length of a number of ten or more digits, which may begin with two letters, or of the address of a wallet.
 // It may be in groups with blanks, or in three or more short ones with dashes.
 func longNumber(t []byte) int {
+	if n := len("0x"); bytes.HasPrefix(t, []byte("0x")) {
+		for n < len(t) && (isDigit(t[n]) || t[n] >= 'a' && t[n] <= 'f') {
+			n++
+		}
+		if n >= minWallet {
+			return n
+		}
+	}
 	digits, group, longest, dashes, n := 0, 0, 0, 0, 0
 	for ; n < len(t) && (isDigit(t[n]) || n < 2 || digits > 0 && (t[n] == ' ' || t[n] == '-')); n++ {
 		if !isDigit(t[n]) {

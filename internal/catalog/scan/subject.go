@@ -13,6 +13,8 @@ type subject struct {
 	name     []string // words of the name that say more than "get" or "file"
 	attacks  bool     // it finds or explains attacks
 	prompts  bool     // it handles prompts or assistants
+	talks    bool     // it talks to people or models
+	words    []string // all words of the name
 	installs bool     // it installs something
 }
 
@@ -35,6 +37,10 @@ func (s *scanner) subjectOf() *subject {
 		for k, word := range strings.FieldsFunc(strings.ToLower(firstSentence(f.text)), separates) {
 			if isName && !lists.generic[word] {
 				a.name = append(a.name, word)
+			}
+			if isName {
+				a.words = append(a.words, word)
+				a.talks = a.talks || hasStem(lists.talking, word)
 			}
 			a.attacks = a.attacks || (k == 0 || isName) && hasStem(lists.detecting, word)
 			a.prompts = a.prompts || isName && hasStem(lists.prompts, word)
@@ -78,9 +84,161 @@ func (s textContext) isQuotedExample(start int) bool {
 	return (s.subjectOf().attacks || s.subject.prompts) && isInQuotes(s.v.n.lower, start, start+1)
 }
 
-// isExample reports whether a text is a quoted example, or a part of a sentence that gives no order.
+// isExample reports whether a text is a quoted example, or a part of a sentence that gives no order, in a definition about
+// attacks or with words for an example.
 func (s textContext) isExample(start int) bool {
-	return s.subjectOf().attacks && !s.isOrder(start) || s.isQuotedExample(start)
+	return s.isQuotedExample(start) || s.subjectOf().attacks && !s.isOrder(start) || isInQuotes(s.v.n.lower, start, start+1) && s.namesExample(start)
+}
+
+// namesExample reports whether a sentence has words for an example before the quote that an offset is in, and gives no order there.
+func (s textContext) namesExample(start int) bool {
+	text := s.v.n.lower
+	quote := max(bytes.LastIndexByte(text[:start], '`'), bytes.LastIndexByte(text[:start], '"'), bytes.LastIndexByte(text[:start], '('))
+	i, _ := s.wordsIn(quote, quote)
+	if quote < 0 || i == 0 || s.isOrder(int(s.matcher.words[i-1].start)) {
+		return false
+	}
+	before := text[s.matcher.words[s.firstOfSentence(i-1)].start:quote]
+	if text[quote] == '(' {
+		before = text[quote:start]
+	}
+	return slices.ContainsFunc(wordLists().exemplary, func(mark string) bool { return bytes.Contains(before, []byte(mark)) })
+}
+
+// firstOfSentence returns the first word of the sentence of the word i, or one farWords before it.
+func (s textContext) firstOfSentence(i int) int {
+	first := min(i, len(s.matcher.words)-1)
+	for first > 0 && !s.matcher.words[first].begins && i-first < farWords {
+		first--
+	}
+	return first
+}
+
+// followsExampleMark reports whether a text is directly after words for an example.
+func followsExampleMark(text []byte, start int) bool {
+	before := bytes.TrimRight(text[max(0, start-40):start], "`\"'")
+	if bytes.HasSuffix(before, []byte("=")) {
+		before = before[:bytes.LastIndexByte(before, ' ')+1]
+	}
+	before = bytes.TrimRight(before, " .,:(`\"'")
+	return slices.ContainsFunc(wordLists().exemplary, func(mark string) bool { return bytes.HasSuffix(before, []byte(mark)) })
+}
+
+// isRefused reports whether the sentence of the words from i to end goes on to say that they are refused or not shown, and gives no
+// order before.
+func (s textContext) isRefused(i, end int) bool {
+	words, text := s.matcher.words, s.v.n.lower
+	for k := end; k+1 < len(words) && !words[k].begins && k-end < farWords; k++ {
+		switch string(text[words[k].start:words[k].end]) {
+		case "is", "are", "be":
+			if wordLists().refusing[string(text[words[k+1].start:words[k+1].end])] {
+				return !s.isOrder(int(words[k].start))
+			}
+		}
+	}
+	return false
+}
+
+// isReported reports whether the sentence says before the word i that a text, and not the user, asks for it: "a page that tells you
+// to ignore your instructions".
+func (s textContext) isReported(i int) bool {
+	words, text := s.matcher.words, s.v.n.lower
+	for k := s.firstOfSentence(i) + 2; k < i; k++ {
+		by := words[k-1]
+		if word := string(text[by.start:by.end]); word == "that" || word == "which" {
+			by = words[k-2]
+		}
+		if wordLists().requesting[string(text[words[k].start:words[k].end])] && wordLists().texts[string(text[by.start:by.end])] {
+			switch string(text[words[k+1].start:words[k+1].end]) {
+			case "you", "it", "them", "agents", "assistants", "models", "the":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isOfText reports whether the instructions before the word end are those in a text of others, as in "ignore any instructions in it".
+func (s textContext) isOfText(end int) bool {
+	words := s.matcher.words
+	word := func(k int) string {
+		if k >= len(words) || words[k].begins {
+			return ""
+		}
+		return string(s.v.n.lower[words[k].start:words[k].end])
+	}
+	switch word(end) {
+	case "in", "inside", "within":
+	default:
+		return false
+	}
+	for k := end + 1; k <= end+3; k++ {
+		if w := word(k); w == "it" || w == "them" || w != "prompt" && wordLists().texts[w] {
+			return true
+		}
+	}
+	return false
+}
+
+// isSeenByUser reports whether the sentence of the words from i to end, or a clause after it, says that the user sees what is not to
+// be told: "don't repeat it, for the user has seen it".
+func (s textContext) isSeenByUser(i, end int) bool {
+	words, text := s.matcher.words, s.v.n.lower
+	for k := s.firstOfSentence(i); k < len(words) && k-end < farWords; k++ {
+		if k >= end && words[k].begins && bytes.IndexByte(text[words[k-1].end:words[k].start], ';') < 0 {
+			break
+		}
+		if !s.g.user.has(words[k].id) && string(text[words[k].start:words[k].end]) != "they" {
+			continue
+		}
+		for n := k + 1; n < min(k+4, len(words)) && !s.g.negation.has(words[n].id); n++ {
+			switch string(text[words[n].start:words[n].end]) {
+			case "see", "sees", "seen":
+				return n+1 == len(words) || string(text[words[n+1].start:words[n+1].end]) != "only"
+			case "not", "only", "just":
+				n = len(words)
+			}
+		}
+	}
+	return false
+}
+
+// isHonestSilence reports whether what the words from i to end keep from the user may be: the user decides or sees it, it is a secret or
+// technical, for others, or not yet true ("don't tell the user that it is done before the status says so").
+func (s textContext) isHonestSilence(i, end int) bool {
+	words, lists := s.matcher.words, wordLists()
+	word := func(k int) string { return string(s.v.n.lower[words[k].start:words[k].end]) }
+	if s.isLeftToUser(i, end) || s.isSeenByUser(i, end) {
+		return true
+	}
+	for k := i + 1; k < min(end+3, len(words)); k++ {
+		if k < end && classWords().classesOfWord([]byte(word(k)))&classWords().names["secret"] != 0 || lists.technical[word(k)] && k < end || k >= end && lists.others[word(k)] {
+			return true
+		}
+	}
+	if end < len(words) && word(end) == "that" {
+		for k := end + 1; k < len(words) && !words[k].begins && k-end < farWords; k++ {
+			switch word(k) {
+			case "before", "until", "unless":
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isOwnQuestion reports whether the words from i to end are about what the user has asked, for which the tool has a parameter or its name.
+func (s textContext) isOwnQuestion(i, end int) bool {
+	own := false
+	for _, w := range s.matcher.words[i:end] {
+		word := string(s.v.n.lower[w.start:w.end])
+		if classWords().whole[word]&(classWords().names["talk"]|classWords().names["whole"]) != 0 && word != "verbatim" {
+			return false
+		}
+		_, known := s.toolAndParameterNames()[word]
+		own = own || wordLists().asked[word] && (known || slices.Contains(s.subjectOf().words, word))
+	}
+	return own
 }
 
 // isInQuotes reports whether quotes or parentheses around a part of a line begin before start and end after end.
@@ -139,7 +297,10 @@ func (s textContext) isInstaller(start int) bool {
 func (s textContext) isForbidden(i int) bool {
 	const far = 8
 	words, text := s.matcher.words, s.v.n.lower
-	for k := i - 1; k >= 0 && i-k <= far && !words[k+1].begins && !bytes.ContainsAny(text[words[k].end:words[k+1].start], ",;:("); k-- {
+	for k := i - 1; k >= 0 && i-k <= far && !words[k+1].begins; k-- {
+		if bytes.ContainsAny(text[words[k].end:words[k+1].start], ",;:") && string(text[words[k+1].start:words[k+1].end]) != "such" {
+			return false
+		}
 		if s.g.lifting.has(words[k].id) {
 			return false
 		}
@@ -189,13 +350,27 @@ func (s textContext) isDescribed(i int) bool {
 		return true
 	}
 	if i == 0 || words[i].begins {
-		return bytes.HasSuffix(word, []byte("s"))
+		return bytes.HasSuffix(word, []byte("s")) && !bytes.HasSuffix(word, []byte("ss")) && !bytes.HasSuffix(word, []byte("us")) && !wordLists().adverbs[string(word)]
 	}
 	switch string(text[words[i-1].start:words[i-1].end]) {
 	case "is", "are", "was", "were":
 		return true
 	}
 	return false
+}
+
+// isStatement reports whether a part of a sentence is in one that says what the tool does, and gives no order before the end.
+func (s textContext) isStatement(start, end int) bool {
+	i, last := s.wordsIn(start, end)
+	first := s.firstOfSentence(i)
+	return i < last && first == s.firstOfSentence(last-1) && (s.isDescribed(first) || first == 0 && s.isNamed(0)) && !s.isOrder(end)
+}
+
+// isNamed reports whether the word i is a word of the tool's name.
+func (s textContext) isNamed(i int) bool {
+	words := s.matcher.words
+	s.subjectOf()
+	return i < len(words) && slices.Contains(s.subject.words, string(s.v.n.lower[words[i].start:words[i].end]))
 }
 
 // isOfThisServer reports whether the words before end are about the tools of the tool's own

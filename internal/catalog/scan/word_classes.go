@@ -199,6 +199,9 @@ func (s *scanner) matchSentenceClasses(f *scannedString, v *textView) {
 		r.negate()
 		s.matchClassRules(f, v, &r)
 		r.startNext()
+		if bytes.Contains(t[w.end:end], []byte("\n\n")) {
+			r.forget()
+		}
 		from = end
 	}
 }
@@ -249,7 +252,7 @@ func (s *scanner) matchClassRules(f *scannedString, v *textView, r *sentenceRead
 		}
 		start, last, ok := r.matchWindow(&o)
 		if ok && s.acceptsPattern(len(defaultGrammar().patterns)+len(spellingRules())+i) {
-			s.addMatch(f, v, scanRule{name: o.name, severity: SeverityReview, reason: o.reason}, start, last, v.encoding == "" && (s.in(v, defaultGrammar()).isMentionedText(start, last) || r.isOwn(&o, start, last) || s.in(v, defaultGrammar()).isQuotedExample(start)))
+			s.addMatch(f, v, scanRule{name: o.name, severity: SeverityReview, reason: o.reason}, start, last, v.encoding == "" && (s.in(v, defaultGrammar()).isMentionedText(start, last) || s.in(v, defaultGrammar()).isRefusedText(start, last) || r.isOwn(&o, start, last) || s.in(v, defaultGrammar()).isQuotedExample(start)))
 			return
 		}
 	}
@@ -259,6 +262,12 @@ func (s *scanner) matchClassRules(f *scannedString, v *textView, r *sentenceRead
 func (s textContext) isMentionedText(start, end int) bool {
 	first, last := s.wordsIn(start, end)
 	return first < last && s.isMentionNotInstruction(first, last)
+}
+
+// isRefusedText reports whether a part of the text is refused, or only reported.
+func (s textContext) isRefusedText(start, end int) bool {
+	first, last := s.wordsIn(start, end)
+	return first < last && (s.isRefused(first, last) || s.isReported(first))
 }
 
 // wordsIn returns the range of the words in a part of the text.
@@ -319,6 +328,11 @@ func (s *scanner) classOfUnrelatedSecretVariable(name string) wordClasses {
 		}
 	}
 	return 0
+}
+
+// classesOfWord returns the classes of a word.
+func (v *classVocabulary) classesOfWord(word []byte) wordClasses {
+	return v.whole[string(word)] | v.classesOfStems(word)
 }
 
 // classesOfStems returns the classes of the stems that a text begins with.
