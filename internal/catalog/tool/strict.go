@@ -33,7 +33,7 @@ func StrictForm(kind DefinitionKind, raw json.RawMessage) (json.RawMessage, erro
 // The members of a definition that clients check.
 var (
 	commonMembers = []strictform.Member{{Name: "title", Rule: strictform.Text}, {Name: "description", Rule: strictform.Text}, {Name: "icons", Rule: strictform.Icons},
-		{Name: "_meta", Rule: strictform.ObjectWith(nil)}}
+		{Name: "_meta", Rule: strictMeta}}
 
 	hintMembers = []strictform.Member{{Name: "title", Rule: strictform.Text}, {Name: "readOnlyHint", Rule: strictform.Bool}, {Name: "destructiveHint", Rule: strictform.Bool},
 		{Name: "idempotentHint", Rule: strictform.Bool}, {Name: "openWorldHint", Rule: strictform.Bool}}
@@ -111,7 +111,31 @@ func strictObjectSchema(schema json.RawMessage) (json.RawMessage, *strictform.Fa
 	if kind, _ := wirejson.String(wirejson.Find(schema, "type")); kind != "object" {
 		schema = wirejson.SetMember(schema, "type", json.RawMessage(`"object"`))
 	}
-	return schema, nil
+	return withoutConstructor(schema)
+}
+
+// constructorName is a name that the official TypeScript client rejects in _meta and in properties.
+const constructorName = "constructor"
+
+// withoutConstructor returns a schema in which a pattern, which has the same meaning, replaces the property constructor.
+func withoutConstructor(schema json.RawMessage) (json.RawMessage, *strictform.Fault) {
+	properties, patterns := wirejson.Find(schema, "properties"), wirejson.Find(schema, "patternProperties")
+	property := wirejson.Find(properties, constructorName)
+	if property == nil {
+		return schema, nil
+	}
+	const pattern = "^" + constructorName + "$"
+	if patterns != nil && wirejson.Kind(patterns) != '{' || wirejson.Find(patterns, pattern) != nil {
+		return nil, strictform.NewFault("has a property with the name constructor, which some clients reject")
+	}
+	schema = wirejson.SetMember(schema, "patternProperties", wirejson.SetMember(patterns, pattern, property))
+	return wirejson.SetMember(schema, "properties", wirejson.DropMember(properties, constructorName)), nil
+}
+
+// strictMeta is the rule for _meta.
+func strictMeta(value json.RawMessage) (json.RawMessage, *strictform.Fault) {
+	value, fault := strictform.Apply(value, nil)
+	return wirejson.DropMember(value, constructorName), fault
 }
 
 // strictProperties is the rule for properties. Each schema becomes an object: true and false have an equivalent object.
