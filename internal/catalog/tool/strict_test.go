@@ -122,7 +122,7 @@ func TestSchemasCompileInOfficialClients(t *testing.T) {
 	}
 	for _, part := range []string{
 		`{"$ref":"#/$defs/no"}`, `{"$ref":"#/properties/x"}`, `{"$ref":"#/properties/x/x-list/9"}`, `{"$ref":"https://example.com/x"}`, `{"$ref":"#a"}`, `{"$ref":"#%"}`, `{"$ref":7}`, `{"$ref":"#/type"}`,
-		`{"type":"any"}`, `{"type":[7]}`, `{"nullable":true}`, `{"id":"x"}`, `{"$id":"https://example.com/x"}`, `{"exclusiveMinimum":true}`, `{"required":true}`, `{"enum":[]}`, `{"items":[{}]}`, `{"anyOf":{}}`, `{"not":null}`,
+		`{"type":"any"}`, `{"type":[7]}`, `{"nullable":true}`, `{"id":"x"}`, `{"$id":"https://example.com/x"}`, `{"$defs":{"$id":{}}}`, `{"x-vendor":[{"$anchor":5}]}`, `{"$dynamicAnchor":"x"}`, `{"exclusiveMinimum":true}`, `{"required":true}`, `{"enum":[]}`, `{"items":[{}]}`, `{"anyOf":{}}`, `{"not":null}`,
 		`{"properties":{"y":{"type":"objekt"}}}`, `{"dependencies":{"a":"b"}}`, `{"dependentRequired":{"a":"b"}}`, `{"format":1}`, `{"maximum":"1"}`, `{"uniqueItems":1}`,
 		`{"pattern":"("}`, `{"pattern":"(?i)a"}`, `{"pattern":"\\_"}`, `{"pattern":"a{"}`, `{"pattern":"a]"}`, `{"pattern":"[\\d-z]"}`, `{"pattern":"^*"}`, `{"pattern":"\\b?"}`, `{"patternProperties":{"[[:alpha:]]":{}}}`, `[]`, `7`,
 		strings.Repeat(`{"not":`, 70) + "{}" + strings.Repeat("}", 70),
