@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -197,12 +199,18 @@ func (o *ServerPrimitives) findUnlisted(kind tool.DefinitionKind, name string) *
 func (o *ServerPrimitives) withUpdatedList(kind tool.DefinitionKind, raws []json.RawMessage, by definitionOrigin, decided *approval.ServerView) *ServerPrimitives {
 	next := o.clone()
 	l := &primitiveList{byName: make(map[string]*Primitive, len(raws))}
-	for _, raw := range raws {
+	for i, raw := range raws {
 		one, err := o.parsePrimitive(kind, raw, by)
-		if err != nil {
-			l.unusable = append(l.unusable, err)
+		switch {
+		case err != nil:
+			err = errors.Unwrap(err)
+		case l.byName[one.Name] != nil:
+			err = errors.New("another one has the same " + kind.NameMember())
+		case len(l.items) == maxListedPrimitives:
+			err = fmt.Errorf("the list has more than %d elements", maxListedPrimitives)
 		}
-		if one == nil || l.byName[one.Name] != nil || len(l.items) == maxListedPrimitives {
+		if err != nil {
+			l.unusable = append(l.unusable, fmt.Errorf("%s %d of its list is left out: %w", kind.Label(), i+1, err))
 			continue
 		}
 		if one.ForClients || one.removed {

@@ -52,7 +52,7 @@ func (o *ServerPrimitives) withDecisions(decided *approval.ServerView) *DecidedP
 			}
 		}
 		for _, err := range o.listOrEmpty(kind).unusable {
-			v.leftOut.add(err.Error() + ": it is left out")
+			v.leftOut.add(err.Error())
 		}
 	}
 	for _, one := range o.unlisted {
@@ -69,9 +69,6 @@ func (v *DecidedPrimitives) IsApproved(o *Primitive) bool { return isPrimitiveAp
 
 // Counts returns the number of primitives by kind, without empty kinds.
 func (v *DecidedPrimitives) Counts() map[tool.DefinitionKind]PrimitiveCount { return v.counts }
-
-// LeftOut explains which listed definitions are left out, and why.
-func (v *DecidedPrimitives) LeftOut() []string { return v.leftOut.text() }
 
 // DecisionsHash changes when a decision about a primitive changes.
 func (v *DecidedPrimitives) DecisionsHash() [sha256.Size]byte { return v.decisionsHash }

@@ -44,8 +44,8 @@ func compareByName(a, b *aggregateListEntry) int { return strings.Compare(a.name
 type aggregateToolTable struct {
 	version      uint64                   // version of the snapshot; the table keeps no reference to the snapshot
 	callable     []*aggregateListEntry    // by name
-	malformed    map[tool.ID]error        // the reason why a callable tool is not listed
-	byHashedName map[string]*catalog.Tool // by hashed alias, for names that are too long
+	malformed    map[tool.ID]error        // the reasons why callable tools are not listed
+	byHashedName map[string]*catalog.Tool // by hashed alias, also of earlier versions
 	digest       [sha256.Size]byte        // digest of the list of tools
 	apps         appTable
 }
@@ -69,9 +69,9 @@ func newAggregateToolTable(s *catalog.Snapshot, isListed func(*catalog.Tool) boo
 	for _, server := range s.Servers() {
 		for _, t := range server.Tools {
 			name := tool.ToAlias(t.ID.Server, t.Shown().ShownName())
-			for _, name := range []string{tool.ToAlias(t.ID.Server, t.ID.Tool), name} {
-				if tool.IsDigestedAlias(name) {
-					all.byHashedName[name] = t
+			for _, alias := range []string{name, tool.ToAlias(t.ID.Server, t.ID.Tool), tool.FormerAlias(t.ID.Server, t.ID.Tool)} {
+				if tool.IsDigestedAlias(alias) {
+					all.byHashedName[alias] = t
 				}
 			}
 			if !t.Callable() || t.ForClients || t.ShadowedBy() != "" {

@@ -213,7 +213,7 @@ func (s *AggregateEndpoint) routePrompt(ctx context.Context, r *routedRequest, n
 		return own, nil
 	}
 	for _, e := range s.listEntries(ctx, &r.Request, catalog.ListPrompts) {
-		if e.name == name {
+		if e.name == name || tool.FormerAlias(e.server, e.own) == name {
 			r.server = e.server
 			return e.own, nil
 		}

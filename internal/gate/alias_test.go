@@ -130,7 +130,7 @@ func TestAliasNeverReachesAnotherTool(t *testing.T) {
 	if list := all(); strings.Count(list, `"s__look"`) != 1 || strings.Contains(list, "Another tool.") {
 		t.Error(list)
 	}
-	if said := fmt.Sprint(w.Catalog.Current().Server("s").LeftOut()); !strings.Contains(said, "'look' is the alias of 'reads'") {
+	if said := fmt.Sprint(w.Catalog.LeftOut(w.Catalog.Current().Server("s"))); !strings.Contains(said, "'look' is the alias of 'reads'") {
 		t.Error(said)
 	}
 	w.SetToolsOn("s", trap) // the server has renamed its tool to the alias
@@ -140,7 +140,7 @@ func TestAliasNeverReachesAnotherTool(t *testing.T) {
 	if a := w.do(t.Context(), catalogtest.NewRequest("tools/call", `{"name":"s__look","arguments":{}}`)); code(a) != problem.InvalidName {
 		t.Error(code(a))
 	}
-	if said := fmt.Sprint(w.Catalog.Current().Server("s").LeftOut()); !strings.Contains(said, "'look' is the alias of 'reads'") || !strings.Contains(said, "settings for 'reads', which the server does not list") {
+	if said := fmt.Sprint(w.Catalog.LeftOut(w.Catalog.Current().Server("s"))); !strings.Contains(said, "'look' is the alias of 'reads'") || !strings.Contains(said, "settings for 'reads', which the server does not list") {
 		t.Error(said)
 	}
 	if _, err := g.GatedEndpoint("s").Do(t.Context(), catalogtest.NewRequest("tools/call", `{"name":"look","arguments":{}}`)); err != nil {

@@ -124,6 +124,9 @@ func encodeTruncatedTool(h catalog.Hit, most int) []byte {
 // schema instead.
 func appendToolFields(out []byte, h catalog.Hit, description, sign string) []byte {
 	t := h.Tool
+	if sign == "" && wirejson.ExceedsFloat64(t.InputSchema) { // some clients reject an answer with such a number
+		sign = formatToolSignature(t.Shown().ShownName(), t.InputSchema)
+	}
 	out = appendJSONMember(out, `{"name":`, t.Shown().ShownID().String())
 	out = appendJSONMember(out, `,"server":`, t.ID.Server)
 	out = appendJSONMember(out, `,"description":`, description)

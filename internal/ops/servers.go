@@ -80,7 +80,7 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 			v.Stage = reviewStageOf(*c, g.Book.ServerView(s.Name))
 		}
 	}
-	v.Warnings = slices.Concat(v.Warnings, g.Upstreams.Deviations(s.Name), s.LeftOut(), g.Catalog.CurrentPrimitives(s.Name).LeftOut())
+	v.Warnings = slices.Concat(v.Warnings, g.Upstreams.Deviations(s.Name), g.Catalog.LeftOut(s))
 	v.NeedsLogin, v.Login = g.Logins.NeedsLogin(s.Name), g.loginView(s.Name)
 	if v.State == stateNeedsSecret || v.State == stateNeedsVariable {
 		v.Detail = maskedLastError(s)

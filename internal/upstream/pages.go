@@ -148,13 +148,13 @@ func (b *serverBase) ReadToolPages(ctx context.Context, done <-chan struct{}, as
 	}
 	tools, seen := make([]*tool.Definition, 0, len(all)), make(map[string]bool, len(all))
 	var leftOut []string
-	for _, raw := range all {
+	for i, raw := range all {
 		d, err := tool.ParseDefinition(b.Spec.Name, bytes.Clone(raw))
 		switch {
 		case err != nil:
-			leftOut = append(leftOut, "a tool is left out: "+err.Error())
+			leftOut = append(leftOut, fmt.Sprintf("tool %d of its list is left out: %v", i+1, errors.Unwrap(err)))
 		case seen[d.ID.Tool]:
-			leftOut = append(leftOut, "a tool is left out, because another one has the same name: "+problem.ClipName(d.ID.Tool))
+			leftOut = append(leftOut, fmt.Sprintf("tool %d of its list is left out, because another one has the same name: %s", i+1, problem.ClipName(d.ID.Tool)))
 		default:
 			seen[d.ID.Tool] = true
 			tools = append(tools, &d)

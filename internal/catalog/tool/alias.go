@@ -3,14 +3,21 @@ package tool
 import (
 	"crypto/sha256"
 	"encoding/base32"
-	"net/url"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"mcpproxy/internal/mcp"
 )
 
-// maxAlias is the maximum length of an alias, in characters.
-const maxAlias = 128
+// The maximum lengths of an alias, in characters. Model APIs reject a request with all its tools for a longer name, or
+// for one with a dot. Earlier versions listed names with dots and up to maxFormerAlias characters.
+const (
+	maxAlias       = 64
+	maxFormerAlias = 128
+)
 
 // aliasSeparator separates the server from the name. No server name contains it.
 const aliasSeparator = "__"
@@ -19,24 +26,33 @@ const aliasSeparator = "__"
 // that clients reject, or is ambiguous. In these cases, ToAlias replaces the invalid characters and appends a digest of
 // both parts.
 func ToAlias(server, name string) string {
+	return toAlias(server, name, maxAlias, func(r rune) bool { return r != '.' && isAliasChar(r) })
+}
+
+// FormerAlias returns the name that earlier versions listed. Clients may still use it.
+func FormerAlias(server, name string) string {
+	return toAlias(server, name, maxFormerAlias, isAliasChar)
+}
+
+func toAlias(server, name string, limit int, listed func(rune) bool) string {
 	plain := server + aliasSeparator + name
-	if s, n, ok := SplitAlias(plain); ok && s == server && n == name {
-		return plain
-	}
 	readable := strings.Map(func(r rune) rune {
-		if isAliasChar(r) {
+		if listed(r) {
 			return r
 		}
 		return '_'
 	}, plain)
-	return readable[:min(len(readable), maxAlias-1-digestSize)] + "_" + aliasDigest(server, name)
+	if s, n, ok := SplitAlias(readable); ok && s == server && n == name && len(plain) <= limit {
+		return plain
+	}
+	return readable[:min(len(readable), limit-1-digestSize)] + "_" + aliasDigest(server, name)
 }
 
-// SplitAlias splits an alias that contains both parts unchanged.
+// SplitAlias splits an alias that contains both parts unchanged. It also accepts the names of earlier versions.
 func SplitAlias(name string) (server, own string, ok bool) {
 	server, own, ok = strings.Cut(name, aliasSeparator)
 	foreign := strings.ContainsFunc(name, func(c rune) bool { return !isAliasChar(c) })
-	if !ok || server == "" || own == "" || len(name) > maxAlias || foreign || IsDigestedAlias(name) {
+	if !ok || server == "" || own == "" || len(name) > maxFormerAlias || foreign || IsDigestedAlias(name) {
 		return "", "", false
 	}
 	return server, own, true
@@ -103,10 +119,42 @@ func LooksLikeAliasURI(uri string) bool {
 	return false
 }
 
-// IsAbsoluteURI reports whether a URI has a scheme and no part that clients cannot parse.
+var (
+	uriStart   = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*):(?://([^/?#]*))?`)
+	domainName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+	numberPart = regexp.MustCompile(`^(0[xX][0-9a-fA-F]*|[0-9]+)$`)
+)
+
+// IsAbsoluteURI reports whether a URI has a scheme and no part that clients cannot parse. Some clients parse it as a
+// browser does, by the scheme.
 func IsAbsoluteURI(uri string) bool {
-	u, err := url.Parse(uri)
-	return err == nil && u.Scheme != "" && (u.Host != "" || u.Scheme != "http" && u.Scheme != "https")
+	m := uriStart.FindStringSubmatch(uri)
+	if m == nil {
+		return false
+	}
+	scheme, authority := strings.ToLower(m[1]), m[2]
+	web := slices.Contains([]string{"http", "https", "ws", "wss", "ftp"}, scheme)
+	if authority == "" {
+		return !web
+	}
+	host := authority[strings.LastIndexByte(authority, '@')+1:]
+	if at := strings.LastIndexByte(host, ':'); at > strings.LastIndexByte(host, ']') {
+		_, err := strconv.ParseUint("0"+host[at+1:], 10, 16)
+		if host = host[:at]; err != nil || scheme == "file" {
+			return false
+		}
+	}
+	if inside, ok := strings.CutPrefix(host, "["); ok {
+		inside, closed := strings.CutSuffix(inside, "]")
+		address, err := netip.ParseAddr(inside)
+		return closed && err == nil && address.Is6() && address.Zone() == ""
+	}
+	if !web && scheme != "file" {
+		return host != "" && !strings.ContainsAny(host, "\x00\t\n\r <>[\\]^|:")
+	}
+	last := host[strings.LastIndexByte(strings.TrimSuffix(host, "."), '.')+1:]
+	_, err := netip.ParseAddr(host)
+	return domainName.MatchString(host) && (err == nil || !numberPart.MatchString(strings.TrimSuffix(last, "."))) && !strings.Contains(strings.ToLower(host), "xn--")
 }
 
 // MatchesTemplate reports whether a template (RFC 6570) could expand to a URI: its fixed

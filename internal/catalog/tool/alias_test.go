@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-var taken = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+var taken = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 func TestName(t *testing.T) {
 	for _, c := range []struct{ server, name, want string }{
 		{"github", "create_issue", "github__create_issue"},
-		{"a-b.c", "x.y-z", "a-b.c__x.y-z"},
+		{"a-b", "x-z", "a-b__x-z"},
 		{"a", "b__c", "a__b__c"},
 		{"a", "_b", "a___b"}, // the first separator separates server and name
 		{"_a", "b", "_a__b"},
-		{"s", strings.Repeat("x", 125), "s__" + strings.Repeat("x", 125)},
+		{"s", strings.Repeat("x", 61), "s__" + strings.Repeat("x", 61)},
 	} {
 		if got := ToAlias(c.server, c.name); got != c.want {
 			t.Errorf("alias of %s:%s is %s, want %s", c.server, c.name, got, c.want)
@@ -31,8 +31,10 @@ func TestName(t *testing.T) {
 		{"s", "é", "s____"},
 		{"s", "", "s___"},
 		{"s", "\xff", "s____"},
-		{"s", strings.Repeat("x", 126), "s__" + strings.Repeat("x", 98) + "_"},
-		{strings.Repeat("s", 64), strings.Repeat("x", 256), strings.Repeat("s", 64) + "__" + strings.Repeat("x", 35) + "_"},
+		{"a.b", "c", "a_b__c_"},
+		{"s", "x.y", "s__x_y_"},
+		{"s", strings.Repeat("x", 62), "s__" + strings.Repeat("x", 34) + "_"},
+		{strings.Repeat("s", 64), strings.Repeat("x", 256), strings.Repeat("s", 37) + "_"},
 		{"s", "x_abcdefghijklmnopqrstuvwxyz", "s__x_abcdefghijklmnopqrstuvwxyz_"}, // the name looks like a digest
 	} {
 		got := ToAlias(c.server, c.name)
@@ -45,6 +47,25 @@ func TestName(t *testing.T) {
 	}
 	if a := ToAlias("s", "a/b"); a != "s__a_b_rntagldagkp72vhl7us4d27xbf" { // rules of clients contain it
 		t.Errorf("got %s", a)
+	}
+}
+
+// TestFormerAlias checks the names that earlier versions listed: they can be split, or are found by their digest.
+func TestFormerAlias(t *testing.T) {
+	for _, c := range []struct{ server, name, want string }{
+		{"a-b.c", "x.y-z", "a-b.c__x.y-z"},
+		{"s", strings.Repeat("x", 125), "s__" + strings.Repeat("x", 125)},
+		{"s", strings.Repeat("x", 126), "s__" + strings.Repeat("x", 98) + "_" + aliasDigest("s", strings.Repeat("x", 126))},
+		{"s", "a/b", ToAlias("s", "a/b")},
+		{"s", "a", "s__a"},
+	} {
+		got := FormerAlias(c.server, c.name)
+		if got != c.want {
+			t.Errorf("former alias of %s:%s is %s, want %s", c.server, c.name, got, c.want)
+		}
+		if server, own, ok := SplitAlias(got); ok == IsDigestedAlias(got) || ok && (server != c.server || own != c.name) {
+			t.Errorf("%s splits into %s:%s, %v", got, server, own, ok)
+		}
 	}
 }
 
@@ -99,6 +120,27 @@ func TestURI(t *testing.T) {
 	}
 	if !LooksLikeAliasURI("MCPProxy://s/x") || !LooksLikeAliasURI("UI://mcpproxy/x") || LooksLikeAliasURI("mcp") {
 		t.Error("LooksLikeAliasURI is wrong")
+	}
+}
+
+// TestIsAbsoluteURI checks the URIs that all clients can parse, also those that parse them as a browser does.
+func TestIsAbsoluteURI(t *testing.T) {
+	for _, uri := range []string{
+		"x:", "x:y", "x://", "file:///x", "file:x", "file://host/x", "urn:a:b", "data:,x", "ui://a/b?c#d", "good+a.b-c://x", "postgres://u:p@h_1:5432/db", "http://user:p@h.example:080/ /é", "HTTPS://H/",
+		"http://127.0.0.1:1/", "http://[::1]:1/", "good://h:65535/", "good://h:/x", "good://é/", "good://1.2/", "good://a%zz/", "http://a.b./", "http://a..b/",
+	} {
+		if !IsAbsoluteURI(uri) {
+			t.Errorf("%s is not accepted", uri)
+		}
+	}
+	for _, uri := range []string{
+		"", "users/me", "/x", "//h/x", "1x:y", "x_y:z", " x:y", "http:", "http:x", "http:///x", "wss://", "https://?x", "http://a b/", "http://a%20b/", "http://a^b/", "http://é/", "http://xn--/", "http://256.1.1.1/", "http://1.2.3/",
+		"http://a.7/", "http://0x7f/", "http://a.0x/", "http://1.2.3.4.5./", "http://[::1", "http://[x]/", "good://[1.2.3.4]/", "good://[fe80::1%25eth0]/", "http://h:65536/", "http://h:x/", "good://h:-1/", "good://u@/", "good://:80/",
+		"good://a b/", "good://a<b>/", "good://a^b/", "good://a:b:c/", "good://a\\b/", "good://a\x00/", "file://h:80/x", "file://c|/x",
+	} {
+		if IsAbsoluteURI(uri) {
+			t.Errorf("%q is accepted", uri)
+		}
 	}
 }
 

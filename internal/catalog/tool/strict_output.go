@@ -19,7 +19,23 @@ func compilesForClients(schema json.RawMessage) bool {
 		return false
 	}
 	c := schemaCompileCheck{root: root}
-	return c.isSchema(root, 0) && !slices.ContainsFunc(c.refs, func(ref string) bool { return !c.leadsToSchema(ref) })
+	return !hasIdentifier(root) && c.isSchema(root, 0) && !slices.ContainsFunc(c.refs, func(ref string) bool { return !c.leadsToSchema(ref) })
+}
+
+// hasIdentifier reports whether a value contains an identifier of a schema. Some clients also look for identifiers in
+// vendors' keywords and in maps of schemas.
+func hasIdentifier(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if name == "$id" || name == "$anchor" || name == "$dynamicAnchor" || hasIdentifier(value) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, hasIdentifier)
+	}
+	return false
 }
 
 // schemaCompileCheck checks the parts of a schema.
@@ -41,7 +57,7 @@ var schemaKeywords = map[string]byte{
 	"maximum": 'n', "minimum": 'n', "exclusiveMaximum": 'n', "exclusiveMinimum": 'n', "multipleOf": 'n', "maxLength": 'n', "minLength": 'n',
 	"maxItems": 'n', "minItems": 'n', "maxProperties": 'n', "minProperties": 'n', "maxContains": 'n', "minContains": 'n',
 	"uniqueItems": 'b', "nullable": 'b', "format": 't', "required": 'l', "enum": 'e', "pattern": 'p', "$ref": 'r',
-	"id": 'x', "$id": 'x', "$anchor": 'x', "$dynamicAnchor": 'x', "$dynamicRef": 'x', "$recursiveAnchor": 'x', "$recursiveRef": 'x', "$async": 'x',
+	"id": 'x', "$dynamicRef": 'x', "$recursiveAnchor": 'x', "$recursiveRef": 'x', "$async": 'x',
 	"formatMinimum": 'x', "formatMaximum": 'x', "formatExclusiveMinimum": 'x', "formatExclusiveMaximum": 'x',
 }
 

@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
-const [modules, sdk, mode, url, tool] = process.argv.slice(2);
+const [modules, sdk, mode, url, tool, args] = process.argv.slice(2);
 const require = createRequire(modules + '/');
 const load = (name) => import(pathToFileURL(require.resolve(name)));
 const info = { name: 'typescript', version: sdk };
@@ -21,8 +21,10 @@ if (sdk === 'client') {
 await client.connect(transport);
 const names = (list) => list.map((one) => one.name);
 const tools = names((await client.listTools()).tools);
-const prompts = names((await client.listPrompts()).prompts);
-const resources = (await client.listResources()).resources.map((one) => one.uri);
-const { content } = await client.callTool({ name: tool, arguments: {} });
-console.log(JSON.stringify({ tools, prompts, resources, content }));
+const capabilities = client.getServerCapabilities();
+const prompts = capabilities.prompts && names((await client.listPrompts()).prompts);
+const resources = capabilities.resources && (await client.listResources()).resources.map((one) => one.uri);
+const templates = capabilities.resources && (await client.listResourceTemplates()).resourceTemplates.map((one) => one.uriTemplate);
+const { content } = await client.callTool({ name: tool, arguments: JSON.parse(args) });
+console.log(JSON.stringify({ tools, prompts, resources, templates, content }));
 await client.close();

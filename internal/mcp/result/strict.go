@@ -3,9 +3,8 @@ package result
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
-	"time"
 
+	"mcpproxy/internal/mcp/strictform"
 	"mcpproxy/internal/mcp/wirejson"
 )
 
@@ -231,16 +230,21 @@ func strictBlock(block json.RawMessage) json.RawMessage {
 		}
 	}
 	block = dropUnlessObject(block, "_meta")
-	if notes := wirejson.Find(block, "annotations"); notes != nil && !areAnnotations(notes) {
-		block = wirejson.DropMember(block, "annotations")
-	}
+	block = dropUnlessStrict(dropUnlessObject(block, "annotations"), "annotations", strictform.Annotations)
 	if kind != "resource_link" {
 		return block
 	}
-	if icons := wirejson.Find(block, "icons"); icons != nil && !areIcons(icons) {
-		block = wirejson.DropMember(block, "icons")
+	block = dropUnlessStrict(dropUnlessStrict(block, "icons", strictform.Icons), "size", strictform.Integer)
+	return dropUnlessKind(block, '"', "mimeType", "title", "description")
+}
+
+// dropUnlessStrict returns an object with the named member in the form of a rule, or without it if it has no such form.
+func dropUnlessStrict(object json.RawMessage, name string, rule strictform.Rule) json.RawMessage {
+	strict, fault := strictform.Apply(object, []strictform.Member{{Name: name, Rule: rule}})
+	if fault != nil {
+		return wirejson.DropMember(object, name)
 	}
-	return dropUnlessKind(dropUnlessKind(block, '"', "mimeType", "title", "description"), '0', "size")
+	return strict
 }
 
 // dropUnlessKind returns an object without those of the named members whose values have another JSON kind.
@@ -251,35 +255,4 @@ func dropUnlessKind(object json.RawMessage, kind byte, names ...string) json.Raw
 		}
 	}
 	return object
-}
-
-// areIcons reports whether clients accept the icons of a link.
-func areIcons(icons []byte) bool {
-	var all []struct {
-		Src   *string
-		Sizes []string
-	}
-	if wirejson.Kind(icons) != '[' || bytes.Contains(icons, []byte("null")) || json.Unmarshal(icons, &all) != nil {
-		return false
-	}
-	for _, icon := range all {
-		if icon.Src == nil {
-			return false
-		}
-	}
-	return true
-}
-
-// areAnnotations reports whether clients accept the annotations of a block.
-func areAnnotations(notes []byte) bool {
-	var a struct {
-		Audience     *[]string
-		Priority     *float64
-		LastModified *time.Time
-	}
-	if wirejson.Kind(notes) != '{' || bytes.Contains(notes, []byte("null")) || json.Unmarshal(notes, &a) != nil {
-		return false
-	}
-	return (a.Priority == nil || 0 <= *a.Priority && *a.Priority <= 1) &&
-		(a.Audience == nil || !slices.ContainsFunc(*a.Audience, func(who string) bool { return who != "user" && who != "assistant" }))
 }

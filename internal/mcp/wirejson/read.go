@@ -149,3 +149,26 @@ func Int(value []byte) (v int64, ok bool) {
 	}
 	return v, true
 }
+
+// ExceedsFloat64 reports whether a JSON text has a number that is too large for a 64-bit float. Some parsers reject a
+// message with such a number.
+func ExceedsFloat64(text []byte) bool {
+	for i := 0; i >= 0 && i < len(text); {
+		switch c := text[i]; {
+		case c == '"':
+			i = skipString(text, i+1)
+		case c == '-' || c-'0' <= 9:
+			end := i + 1
+			for end < len(text) && !endsScalar(text[end]) {
+				end++
+			}
+			if exceedsFloat64(text[i:end]) {
+				return true
+			}
+			i = end
+		default:
+			i++
+		}
+	}
+	return false
+}

@@ -2,6 +2,7 @@ package wirejson
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -65,6 +66,18 @@ func FuzzString(f *testing.F) {
 			t.Fatalf("%s is read as %q, want %q", s, got, back)
 		}
 	})
+}
+
+// TestExceedsFloat64 checks that only numbers count, not texts.
+func TestExceedsFloat64(t *testing.T) {
+	for text, want := range map[string]bool{
+		``: false, `{}`: false, `[0,-0,1.5,1e308,-1.7976931348623157e308,1e-999,"1e999","\\\"1e999"]`: false, `{"1e999":{"a\\":[null,true,12345678901234567890]}}`: false,
+		`1e999`: true, `{"a":[{"b":-1E+400}]}`: true, `[1` + strings.Repeat("0", 400) + `]`: true, `{"a":"\\","b": 1e309 }`: true,
+	} {
+		if got := ExceedsFloat64([]byte(text)); got != want {
+			t.Errorf("%s: got %v", text, got)
+		}
+	}
 }
 
 // TestLoneSurrogates checks that half a surrogate pair becomes the replacement character, and that everything else is
