@@ -326,8 +326,7 @@ func (d *daemon) createServices() error {
 		Judge:   cfg.Intent.JudgeArguments,
 		Servers: cfg.Servers, Store: signatureAwaitingStore{d.store, d.verify, d.logger}, Approvals: d.book, Observe: d.recordAcceptedAndHeldDefinitions, Logger: d.logger,
 	})
-	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version,
-		Notify: func(server string, e oauth.LoginEvent) { d.events.LoginChanged(server, e) }})
+	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version, Notify: d.announceLogin})
 	d.onClose(d.logins.Close)
 	d.upstreams = compat.NewServerSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),

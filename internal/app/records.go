@@ -11,6 +11,7 @@ import (
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/upstream/oauth"
 )
 
 // recordEvent writes a record that belongs to no call.
@@ -82,4 +83,15 @@ func (d *daemon) recordConfigChange(c config.Change) {
 		r.Metadata.ErrorCode = string(problem.From(c.Err).Code)
 	}
 	d.recordEvent(r)
+}
+
+// announceLogin announces and records that a login has changed. A call that waits for the login has no record of its
+// failure that could announce it.
+func (d *daemon) announceLogin(server string, e oauth.LoginEvent) {
+	d.events.LoginChanged(server, e)
+	if e != oauth.EventNeeded {
+		return
+	}
+	d.recordEvent(activity.Record{Type: activity.ServerChange, Status: activity.Failed, ServerName: server,
+		Metadata: activity.Metadata{Action: "login_needed", ErrorCode: string(problem.LoginNeeded)}})
 }
