@@ -129,8 +129,8 @@ var checks = []checkRow{
 		"Its tools can be found but not called. This is not a problem.", "", newServerCheck(checkServerDisabled)},
 	{"D421", "server-needs-secret", GroupServers, "A secret of a server is not set, or cannot be read.", "All secrets are set.",
 		"The server is not started without it.", "", newServerCheckWithDaemon(checkServerNeedsSecret)},
-	{"D422", "server-warns", GroupServers, "A server violates the MCP specification.", "All servers follow the MCP specification.",
-		"MCPProxy tolerates the violation. Other clients may not, and a part of the server may be missing.", "", newServerCheckWithDaemon(checkProtocolDeviations)},
+	{"D422", "server-warns", GroupServers, "A server violates the MCP specification, or your settings for its tools do not fit its list.", "All servers follow the MCP specification, and your settings fit their tools.",
+		"MCPProxy tolerates a violation. Other clients may not, and a part of the server may be missing.", "", newServerCheckWithDaemon(checkProtocolDeviations)},
 
 	{"D501", "tools-without-hints", GroupTools, "Tools without hints look like reads.", "No tool without hints looks like a read.",
 		"MCPProxy does not treat them as reads, so clients ask you more often than necessary.", "", newServerCheckWithDaemon(checkToolsWithoutHints)},

@@ -287,8 +287,8 @@ func checkProtocolDeviations(f *Facts, s *ServerFacts) *Finding {
 	if len(s.Warnings) == 0 || s.writesNonMessagesToStdout() {
 		return nil
 	}
-	return &Finding{State: Warn, What: "Server " + s.Name + " violates the MCP specification.", Lines: s.Warnings,
-		Do: "Check its log. If a newer version has the same problem, report it to the server's author.", Command: f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))}
+	return &Finding{State: Warn, What: "Server " + s.Name + " has warnings.", Lines: s.Warnings,
+		Do: "Check your settings for its tools, and its log. If a newer version of the server has the same problem, report it to the server's author.", Command: f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))}
 }
 
 func checkServerStarting(f *Facts, s *ServerFacts) *Finding {
