@@ -146,7 +146,7 @@ func TestClientForm(t *testing.T) {
 	}
 	all.Wait()
 	held := f.newest("type=tool_call&status=held&tool=wipe")
-	if !strings.HasPrefix(held.Metadata.Detail, "also asked in a form of the client, which can only deny") {
+	if !strings.HasPrefix(held.Metadata.Detail, "also asked in a form of the client, which can deny") {
 		t.Errorf("the record of the held call: %+v", held)
 	}
 	answered := f.newest("type=approval&tool=wipe&status=success&actor=agent:trusted")

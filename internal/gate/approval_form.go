@@ -76,7 +76,7 @@ func (h *approvalWait) newClientAsker(ctx context.Context, held *ask.HeldCall) f
 	if client == nil || client.Asker == nil && (!client.Forms || len(h.requestStateJSON("")) > maxState) {
 		return nil
 	}
-	h.approval.clientFormText = "also asked in a form of the client, which can only deny"
+	h.approval.clientFormText = "also asked in a form of the client, which can deny"
 	if h.clientMayApprove(held) {
 		h.approval.clientFormText += " or approve"
 	}
