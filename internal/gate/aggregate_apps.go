@@ -32,7 +32,7 @@ func newAppTable(s *catalog.Snapshot) appTable {
 	for _, server := range s.Servers() {
 		hasApps := false
 		for _, t := range server.Tools {
-			if uri := t.App.URI; uri != "" && t.Callable() && !slices.Contains(all.servers[uri], server.Name) {
+			if uri := t.App.URI; uri != "" && t.Callable() && t.ShadowedBy() == "" && !slices.Contains(all.servers[uri], server.Name) {
 				hasApps = true
 				all.servers[uri] = append(all.servers[uri], server.Name)
 			}
@@ -44,7 +44,7 @@ func newAppTable(s *catalog.Snapshot) appTable {
 			switch _, taken := all.tools[t.ID.Tool]; {
 			case taken:
 				all.tools[t.ID.Tool] = nil
-			case t.Callable() && !t.ForClients && !t.App.HiddenFromApps:
+			case t.Callable() && t.ShadowedBy() == "" && !t.ForClients && !t.App.HiddenFromApps:
 				all.tools[t.ID.Tool] = t
 			}
 		}

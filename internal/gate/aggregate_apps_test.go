@@ -251,6 +251,13 @@ func TestAppsCallToolsOfTheirServer(t *testing.T) {
 	if a := all.do(t.Context(), appRequest("tools/call", `{"name":"polls","arguments":{}}`)); code(a) != problem.MissingIntent {
 		t.Errorf("with require_intent: %s", code(a))
 	}
+	called = ""
+	all.Reload(func(c *config.Config) {
+		c.Intent.RequireIntent, c.Servers[0].ToolSettings = false, []config.ToolSettings{{Tool: "shows", Alias: "polls"}}
+	})
+	if a := all.do(t.Context(), appRequest("tools/call", `{"name":"polls","arguments":{}}`)); code(a) != problem.InvalidName || called != "" {
+		t.Errorf("the name is the alias of another tool: called %q, %s", called, code(a))
+	}
 }
 
 // TestLanesHaveTheirApps checks that in each lane a client with MCP Apps, and no other, reads user interfaces, and that
