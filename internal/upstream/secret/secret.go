@@ -143,7 +143,7 @@ func (s *Store) Set(ctx context.Context, name, value string) (SecretInfo, error)
 	err := s.changeIndex(ctx, func(all map[string]SecretInfo) error {
 		before, there := all[name]
 		if !there && len(all) >= maxCount {
-			return fmt.Errorf("there are %d secrets already, which is the most", maxCount)
+			return fmt.Errorf("there are already %d secrets, which is the limit", maxCount)
 		}
 		place, err := s.vault.saveReturningLocation(ctx, vaultKey(name), []byte(value))
 		if err != nil {
