@@ -44,7 +44,7 @@ var repairedTools = []string{
 	`{"name":"v3",` + objectSchema + `,"outputSchema":{"type":"object","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},"properties":{"x":{"$ref":"#/$defs/a"}}}}`,
 	`{"name":"v4","inputSchema":{"type":"object","properties":{"x":{"$ref":"#"}}},"description":"half a pair: \ud83d"}`,
 	`{"name":"v5","inputSchema":{"type":"object","properties":{"__proto__":{},"constructor":{},"x":{"minimum":-0,"const":"NaN"}}}}`,
-	`{"name":"x.y",` + objectSchema + `}`, `{"name":"a b/ü",` + objectSchema + `}`, `{"name":"\u202e\n😀",` + objectSchema + `}`, `{"name":"__proto__",` + objectSchema + `}`,
+	`{"name":"app",` + objectSchema + `,"_meta":{"ui":{"resourceUri":"ui://a b/x"}}}`, `{"name":"x.y",` + objectSchema + `}`, `{"name":"a b/ü",` + objectSchema + `}`, `{"name":"\u202e\n😀",` + objectSchema + `}`, `{"name":"__proto__",` + objectSchema + `}`,
 	`{"name":"` + strings.Repeat("n", 100) + `",` + objectSchema + `}`,
 	`{"name":"deep","inputSchema":{"type":"object","properties":{"x":` + strings.Repeat(`{"items":`, 100) + "{}" + strings.Repeat("}", 100) + `}}}`,
 }
@@ -76,7 +76,7 @@ var (
 		"'p5'": `{"name":"p5","_meta":{"n":1e400}}`, "another one has the same name": `{"name":"good"}`, "no name that": `{"name":["p6"]}`,
 	}
 
-	listedResources = `{"uri":"good://x","name":"x","size":3},{"uri":"users/me","name":null},{"uri":"http://a b/","name":"space"},{"uri":"http://256.1.1.1/","name":"address"},{"uri":"good://h:99999/","name":"port"},
+	listedResources = `{"uri":"good://x","name":"x","size":3},{"uri":"users/me","name":null},{"uri":"ui://a b/x","name":"app"},{"uri":"http://a b/","name":"space"},{"uri":"http://256.1.1.1/","name":"address"},{"uri":"good://h:99999/","name":"port"},
 		{"uri":"good://half","name":"half","size":1.5,"annotations":{"lastModified":"2025-01-01t00:00:00z"}},{"uri":"good://large","name":"large","size":1e30}`
 
 	leftOutResources = map[string]string{
@@ -95,7 +95,7 @@ type malformedLists struct{ Tools, Prompts, Resources, Templates []string }
 func malformedSurfaces() map[string]malformedLists {
 	all := malformedLists{
 		Prompts:   []string{"s__empty", "s__good", "s__none", tool.ToAlias("s", "x.y")},
-		Resources: []string{"good://half", "good://large", "good://x", "mcpproxy://s/good://h:99999/", "mcpproxy://s/http://256.1.1.1/", "mcpproxy://s/http://a b/", "mcpproxy://s/users/me"},
+		Resources: []string{"good://half", "good://large", "good://x", "mcpproxy://s/good://h:99999/", "mcpproxy://s/http://256.1.1.1/", "mcpproxy://s/http://a b/", "mcpproxy://s/users/me", "ui://mcpproxy/s/a b/x"},
 		Templates: []string{"good://name/{x}", "good://t/{id}"},
 	}
 	read, write, destructive := all, malformedLists{Tools: []string{"s__b", "s__d"}}, malformedLists{Tools: []string{"s__c"}}

@@ -114,7 +114,7 @@ func assignPrimitiveNames(l catalog.ListKind, all []*aggregateListEntry, apps ap
 		switch {
 		case l == catalog.ListPrompts:
 			e.name = tool.ToAlias(e.server, e.own)
-		case len(apps.servers[e.own]) > 0:
+		case len(apps.servers[e.own]) > 0 && tool.IsAbsoluteURI(e.own):
 			e.name = apps.nameOf(e.server, e.own)
 		case owners[e.own] > 1 || tool.LooksLikeAliasURI(e.own) || l == catalog.ListResources && !tool.IsAbsoluteURI(e.own):
 			e.name = tool.ToAliasURI(e.server, e.own)

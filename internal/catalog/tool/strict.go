@@ -21,9 +21,6 @@ func StrictForm(kind DefinitionKind, raw json.RawMessage) (json.RawMessage, erro
 		}
 	}
 	strict, fault := strictform.Apply(raw, strictMembers[kind])
-	if fault == nil && wirejson.ExceedsFloat64(strict) {
-		fault = strictform.NewFault("number is too large for a 64-bit float")
-	}
 	if fault != nil { // avoids an error interface with a nil pointer
 		return nil, fault
 	}
@@ -65,6 +62,9 @@ func strictInputSchema(value json.RawMessage) (json.RawMessage, *strictform.Faul
 	}
 	if !describesObject(value) {
 		return nil, strictform.NewFault("does not describe an object")
+	}
+	if fault := numberFault(value); fault != nil {
+		return nil, fault
 	}
 	return strictObjectSchema(value)
 }
@@ -132,9 +132,21 @@ func withoutConstructor(schema json.RawMessage) (json.RawMessage, *strictform.Fa
 	return wirejson.SetMember(schema, "properties", wirejson.DropMember(properties, constructorName)), nil
 }
 
+// numberFault returns the fault of a value with a number for which the official Go client rejects the list. It ignores
+// members that it does not know.
+func numberFault(value json.RawMessage) *strictform.Fault {
+	if wirejson.ExceedsFloat64(value) {
+		return strictform.NewFault("has a number that is too large for a 64-bit float")
+	}
+	return nil
+}
+
 // strictMeta is the rule for _meta.
 func strictMeta(value json.RawMessage) (json.RawMessage, *strictform.Fault) {
 	value, fault := strictform.Apply(value, nil)
+	if fault == nil {
+		fault = numberFault(value)
+	}
 	return wirejson.DropMember(value, constructorName), fault
 }
 
