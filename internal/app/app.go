@@ -4,7 +4,7 @@
 //   - app.go: opens, connects, runs and stops all parts
 //   - http.go, root_handler.go, ready.go, metrics.go: listeners, routes, the check of Host and Origin, /readyz, /metrics
 //   - loopback.go, listen_error.go, lock.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
-//   - launch.go, secrets.go: decide which servers run, and read their secrets
+//   - launch.go, secrets.go, session_needs.go: decide which servers run, read their secrets, and know which clients need a session of their own
 //   - recorder.go, records.go: record events of servers, approvals and the configuration
 //   - presence.go, signature_wait.go: presence: its anchor, and waiting for signatures
 //   - apps.go: declares MCP Apps to servers once a client supports them
@@ -147,6 +147,7 @@ type daemon struct {
 	loopback     *loopbackListeners
 	running      sync.WaitGroup
 	launcher     *launcher
+	needs        *learnedNeeds
 	values       *secretCache
 	toolsKnown   atomic.Bool // see countServersWithoutTools
 	appsSeen     sync.Once   // see declareApps
@@ -328,15 +329,16 @@ func (d *daemon) createServices() error {
 	})
 	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version, Notify: d.announceLogin})
 	d.onClose(d.logins.Close)
+	d.needs = newLearnedNeeds(d.store, d.logger)
 	d.upstreams = compat.NewServerSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
 		Observer: &serverEventRecorder{Catalog: d.catalog, log: d.log, logger: d.logger, terminal: d.terminal}, ClientVersion: d.opt.Version,
-		MaxMessage: maxMessage, AccountFor: serverLoginLookup(d.logins), DeclareApps: wasAppsClientSeen(cfg.DataDir),
+		MaxMessage: maxMessage, AccountFor: serverLoginLookup(d.logins), NeedLearned: d.needs.learn, DeclareApps: wasAppsClientSeen(cfg.DataDir),
 	})
 	d.onClose(d.upstreams.Close)
 	secretValues := secret.OpenStore(cfg.DataDir, d.logger)
 	d.values = newSecretCache(secretValues, d.logger)
-	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set, d.values)
+	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set, d.values, d.needs)
 	telemeter, err := telemetry.New(context.Background(), telemetry.Options{Version: d.opt.Version, Endpoint: cfg.TelemetryEndpoint, State: d.telemetryState, Logger: d.logger})
 	if err != nil {
 		return err
@@ -424,6 +426,7 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	d.running.Go(func() { d.catalog.Run(ctx) })
 	d.running.Go(func() { d.storeDecisionsAgainOnReopen(ctx) })
 	d.running.Go(func() { d.tokens.Run(ctx) })
+	d.running.Go(func() { d.needs.run(ctx) })
 	d.running.Go(func() { d.mcp.Run(ctx) })
 	d.running.Go(func() { d.followOtherInstances(ctx) })
 	d.running.Go(func() { d.gateway.RunLearning(ctx) })

@@ -18,13 +18,14 @@ type launcher struct {
 	logins    *oauth.Accounts
 	upstreams *upstream.Set
 	secrets   *secretCache
+	needs     *learnedNeeds
 
 	mu sync.Mutex // held while the servers are applied
 }
 
 // newLauncher returns a launcher. It starts servers once the approvals are loaded.
-func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Accounts, upstreams *upstream.Set, secrets *secretCache) *launcher {
-	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams, secrets: secrets}
+func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Accounts, upstreams *upstream.Set, secrets *secretCache, needs *learnedNeeds) *launcher {
+	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams, secrets: secrets, needs: needs}
 	secrets.changed = l.applyServers
 	book.Subscribe(func(approval.DecisionEvent) { l.reconcileServers() })
 	return l
@@ -47,6 +48,7 @@ func (l *launcher) reconcileServers() {
 		names = append(names, w.SecretNames()...)
 	}
 	l.secrets.setWanted(names)
+	l.needs.load()
 	l.applyServers()
 }
 
@@ -61,6 +63,7 @@ func (l *launcher) applyServers() {
 		revealed, err := s.ResolveSecrets(l.secrets.valueFor)
 		servers[i] = revealed
 		spec := newUpstreamSpec(cfg, revealed, l.book)
+		spec.Needs = l.needs.needsOf(s.Name, s.LaunchFingerprint())
 		if err != nil {
 			spec.MissingReason, spec.MissingVariable = err.Error(), s.HasUnsetVariable()
 		}
@@ -88,7 +91,7 @@ func newUpstreamSpec(cfg *config.Config, s config.Server, book *approval.Book) u
 		URL: s.URL, Headers: s.Headers, AllowPrivate: s.AllowPrivate, ConnectTimeout: cfg.ConnectTimeout, Secrets: s.SecretValues(),
 		Review:      catalog.IsQuarantined(s, book.ServerView(s.Name)),
 		IdleTimeout: cfg.IdleTimeout, Lazy: s.Lazy, TrySSE: s.TrySSE,
-		Shared: s.Session == config.SessionShared,
+		Shared: s.Session == config.SessionShared, Auto: s.Session == config.SessionAuto,
 	}
 }
 

@@ -12,10 +12,13 @@ import (
 	"strings"
 
 	"mcpproxy/internal/api"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream"
 	"mcpproxy/internal/upstream/process"
 )
 
@@ -79,6 +82,29 @@ func formatToolCount(s ops.ServerView) string {
 	return fmt.Sprintf("%d/%d", s.Tools[policy.Callable], s.ToolCount)
 }
 
+// sessionText says which clients share the session with a server, and why; "" if there is none.
+func sessionText(s ops.ServerView) string {
+	switch {
+	case s.Session == "", s.ProtocolVersion == mcp.Modern: // a modern server has no sessions
+		return ""
+	case s.Session == string(config.SessionPerClient):
+		return "one for each client"
+	case s.Session == string(config.SessionShared):
+		return "shared by its clients"
+	}
+	var able []string
+	for _, k := range s.SessionNeeds {
+		if k.Need == upstream.NeedState {
+			return "one for each client: it keeps state for each session"
+		}
+		able = append(able, string(k.Need))
+	}
+	if len(able) == 0 {
+		return `shared by its clients; if it keeps state for each client, set "session": "per_client"`
+	}
+	return "shared by its clients, except those with " + strings.Join(able, " or ") + ", because it has asked for that"
+}
+
 func writeServerDetail(p *printer, s ops.ServerView) {
 	var f fieldList
 	f.add("Name", toOneLine(s.Name))
@@ -89,9 +115,7 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 	if s.Lazy {
 		f.add("Lazy", "not started before its first call")
 	}
-	if s.Session != "" {
-		f.add("Session", "shared by its clients")
-	}
+	f.add("Session", sessionText(s))
 	f.add("Since", p.formatTime(s.Since))
 	if s.LastError == "" || s.State != "failed" {
 		f.add("", toOneLine(s.Detail))

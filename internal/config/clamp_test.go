@@ -68,7 +68,7 @@ var directions = map[string][][2]string{ // key → stricter, wider
 	"server.allow_private":                        {{`false`, `true`}},
 	"server.enabled":                              {{`false`, `true`}},
 	"server.quarantined":                          {{`true`, `false`}},
-	"server.session":                              {{`"per_client"`, `"shared"`}},
+	"server.session":                              {{`"per_client"`, `"auto"`}, {`"auto"`, `"shared"`}, {`"per_client"`, `"shared"`}},
 	"server.trust":                                {{`"manual"`, `"scan"`}, {`"scan"`, `"auto"`}},
 	"server.enabled_tools":                        {{`["a"]`, `["a", "b"]`}, {`["a"]`, `["*"]`}, {`["a1"]`, `["a?"]`}, {`["a"]`, `absent`}},
 	"server.disabled_tools":                       {{`["a", "b"]`, `["a"]`}, {`["a*"]`, `["a1"]`}, {`["a"]`, `absent`}},

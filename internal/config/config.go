@@ -300,6 +300,7 @@ const (
 	ValidateWarn   ArgumentValidation = "warn"
 	ValidateOff    ArgumentValidation = "off"
 
+	SessionAuto      SessionSharing = "auto"
 	SessionPerClient SessionSharing = "per_client"
 	SessionShared    SessionSharing = "shared"
 

@@ -99,18 +99,23 @@ func TestConformance(t *testing.T) {
 		"http-2025-11-25": map[string]any{"url": urls["2025-11-25"]},
 		"http-2026-07-28": map[string]any{"url": urls["2026-07-28"]},
 		"stdio":           map[string]any{"command": fixture},
+		"auto":            map[string]any{"url": urls["2025-11-25"], "session": "auto"},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := startDaemon(t, string(config))
-	d.awaitTools("http-2025-11-25:test_simple_text", "http-2026-07-28:test_simple_text", "stdio:test_simple_text")
+	d.awaitTools("http-2025-11-25:test_simple_text", "http-2026-07-28:test_simple_text", "stdio:test_simple_text", "auto:test_simple_text")
 	for revision, scored := range map[string]int{"2025-11-25": 30, "2026-07-28": 37} {
 		direct := conform(t, urls[revision], revision)
 		if len(direct.scored) != scored || len(direct.failing(direct.scored)) > 0 {
 			t.Fatalf("directly: %d scenarios, want %d; these fail: %q", len(direct.scored), scored, direct.failing(direct.scored))
 		}
-		for _, upstream := range []string{"http-" + revision, "stdio"} {
+		through := []string{"http-" + revision, "stdio"}
+		if revision == "2025-11-25" {
+			through = append(through, "auto")
+		}
+		for _, upstream := range through {
 			t.Run(revision+" through "+upstream, func(t *testing.T) {
 				through := conform(t, "http://"+d.address+"/mcp/servers/"+upstream, revision)
 				for name, passed := range direct.passed {

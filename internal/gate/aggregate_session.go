@@ -107,7 +107,7 @@ func (c *aggregateSession) openOrReuseSession(ctx context.Context, r *session.Re
 // openServerSession opens a session with a server, using the client's initialize request.
 func (c *aggregateSession) openServerSession(ctx context.Context, r *session.Request, server string, level json.RawMessage) (session.Session, error) {
 	initialize := c.initialize
-	initialize.Caller = r.Caller
+	initialize.Caller, initialize.WithoutTasks = r.Caller, true
 	s, a, err := c.Gate.GatedEndpoint(server).OpenSession(ctx, &initialize)
 	switch {
 	case err != nil:

@@ -65,6 +65,9 @@ func (w *gatedSession) Do(ctx context.Context, r *session.Request) (session.Repl
 	return w.gate.dispatchRequest(ctx, w.target, r)
 }
 
+// IsMoved reports whether the session has ended with session.ErrMoved.
+func (w *gatedSession) IsMoved() bool { return session.IsMoved(w.Session) }
+
 // NotifyServer refuses a tools/call without an ID, because some servers would execute it.
 func (w *gatedSession) NotifyServer(ctx context.Context, method string, params json.RawMessage) error {
 	if method == mcp.CallTool {

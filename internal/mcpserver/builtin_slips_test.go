@@ -31,7 +31,8 @@ type model struct {
 // StartProgress is that of servers that are there.
 func (*model) StartProgress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
-func (*model) Deviations(string) []string { return nil }
+func (*model) Deviations(string) []string               { return nil }
+func (*model) SessionNeeds(string) []upstream.KnownNeed { return nil }
 
 // decided is the gateway, without what a person decides.
 type decided struct{ *ops.Gateway }

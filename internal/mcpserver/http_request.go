@@ -154,11 +154,11 @@ func (x *httpRequest) acquireSession() bool {
 		x.out.sendError(http.StatusBadRequest, x.recordRefusalIfCall(x.r.Context(), errNoSession))
 		return false
 	}
-	if x.entry = x.s.sessions.acquireSession(id, x.actor, x.endpoint); x.entry == nil {
+	if x.entry = x.findSession(id); x.entry == nil {
 		err := x.restoreSession(x.r.Context(), id)
 		if err == nil {
 			err = errUnknownSession // unless it is there
-			x.entry = x.s.sessions.acquireSession(id, x.actor, x.endpoint)
+			x.entry = x.findSession(id)
 		}
 		if x.entry == nil {
 			x.writeNoSession(err)

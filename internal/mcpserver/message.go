@@ -255,7 +255,14 @@ func (m *message) runRequest(ctx context.Context, cancel context.CancelCauseFunc
 	if !m.modern {
 		d = m.entry.session
 	}
-	o := m.toOutcome(d.Do(within, &m.req))
+	r, err := d.Do(within, &m.req)
+	if !m.modern && m.followMove(ctx, err) {
+		if cancel != nil {
+			m.beginCancellable(cancel)
+		}
+		r, err = m.entry.session.Do(within, &m.req)
+	}
+	o := m.toOutcome(r, err)
 	if _, o.cancelled = errors.AsType[*session.ClientCancelledError](context.Cause(ctx)); o.cancelled {
 		o = requestOutcome{Reply: session.Reply{Error: errWasCancelled, Status: http.StatusOK}, cancelled: true}
 	}
@@ -268,13 +275,20 @@ func (m *message) forwardToSession(ctx context.Context) error {
 	case m.IsResponse() && m.deliverAnswerToProxyQuestion():
 		return nil
 	case m.IsResponse():
-		return m.entry.session.AnswerServerQuestion(ctx, m.ID, session.Reply{Result: m.Result, Error: m.Error})
+		err := m.entry.session.AnswerServerQuestion(ctx, m.ID, session.Reply{Result: m.Result, Error: m.Error})
+		if errors.Is(err, session.ErrMoved) { // the question has been refused
+			return nil
+		}
+		return err
 	case m.Method == mcp.Cancelled:
 		// The server learns of it by the end of the request.
 		m.calls.cancelByID(m.paramMember("requestId"), m.Params)
 		return nil
 	}
 	err := m.entry.session.NotifyServer(ctx, m.Method, m.Params)
+	if m.followMove(ctx, err) {
+		err = m.entry.session.NotifyServer(ctx, m.Method, m.Params)
+	}
 	if err != nil && m.Method == mcp.CallTool {
 		m.recordRefusal(ctx, problem.From(err))
 	}

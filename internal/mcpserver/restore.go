@@ -15,7 +15,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Sessions that an earlier process, another instance, or the limits of the table have ended are rebuilt at the next
+// Sessions that an earlier process, another instance, or the limits of the table have ended, and those that get a session
+// of their own with a server, are rebuilt at the next
 // request. docs/adr/0118-a-session-survives-a-restart.md says what is rebuilt and what is forgotten.
 
 // loadWait is how long a request in an unknown session waits at the start for the key, and for the tools.
@@ -98,6 +99,38 @@ func (c *clientState) restoreSession(ctx context.Context, id string) error {
 		return nil, c.rebuildSession(context.WithoutCancel(ctx), id, params)
 	})
 	return err
+}
+
+// findSession returns the session with this ID, which is busy until it is released; nil if there is none, or if it has to be
+// opened again.
+func (c *clientState) findSession(id string) *sessionEntry {
+	e := c.s.sessions.acquireSession(id, c.actor, c.endpoint)
+	if e != nil && session.IsMoved(e.session) {
+		c.s.sessions.endSession(e)
+		e.releaseUse(false)
+		return nil
+	}
+	return e
+}
+
+// followMove opens the session again if it has moved just before a message, and reports whether the message can be sent
+// again.
+func (c *clientState) followMove(ctx context.Context, err error) bool {
+	if !errors.Is(err, session.ErrMoved) || c.entry == nil || c.entry.owner == nil {
+		return false
+	}
+	old := c.entry
+	c.s.sessions.endSession(old)
+	if c.restoreSession(ctx, old.id) != nil {
+		return false
+	}
+	next := c.findSession(old.id)
+	if next == nil {
+		return false
+	}
+	old.releaseUse(c.answered)
+	c.entry, c.calls = next, &next.cancellableCalls
+	return true
 }
 
 // awaitTools waits for a while until the tools of before a restart are known: the client goes on at once.
@@ -196,6 +229,9 @@ type restoredSession struct {
 	once  sync.Once
 	lists []string // notifications of the lists that may have changed
 }
+
+// IsMoved reports whether the session has ended with session.ErrMoved.
+func (s *restoredSession) IsMoved() bool { return session.IsMoved(s.Session) }
 
 // Do implements session.Doer.
 func (s *restoredSession) Do(ctx context.Context, r *session.Request) (session.Reply, error) {

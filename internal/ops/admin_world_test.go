@@ -202,4 +202,5 @@ func (w *adminWorld) retrieve(r RetrieveRequest) catalogtest.RetrieveResult {
 
 func (*adminWorld) StartProgress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
-func (*adminWorld) Deviations(string) []string { return nil }
+func (*adminWorld) Deviations(string) []string               { return nil }
+func (*adminWorld) SessionNeeds(string) []upstream.KnownNeed { return nil }

@@ -24,6 +24,7 @@ type ServerSupervisor interface {
 	RestartWhenDrained(ctx context.Context, server string, begin func() error) error
 	StartProgress(server string) upstream.StartProgress
 	Deviations(server string) []string
+	SessionNeeds(server string) []upstream.KnownNeed
 }
 
 // ActivityLog writes and reads activity records. activity.Log implements it.

@@ -45,7 +45,8 @@ func (w *world) call(v policy.CallToolVariant, name, args string) (gate.CallResu
 
 func (*world) StartProgress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
-func (*world) Deviations(string) []string { return nil }
+func (*world) Deviations(string) []string               { return nil }
+func (*world) SessionNeeds(string) []upstream.KnownNeed { return nil }
 
 func (w *world) retrieve(r RetrieveRequest) catalogtest.RetrieveResult {
 	w.T.Helper()

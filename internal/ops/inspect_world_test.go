@@ -31,7 +31,8 @@ type inspectorWorld struct {
 
 func (*inspectorWorld) StartProgress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
-func (*inspectorWorld) Deviations(string) []string { return nil }
+func (*inspectorWorld) Deviations(string) []string               { return nil }
+func (*inspectorWorld) SessionNeeds(string) []upstream.KnownNeed { return nil }
 
 func (w *inspectorWorld) LogTail(server string, lines int) ([]process.LogLine, error) {
 	return w.NewLogReader(server).ReadLast(lines)

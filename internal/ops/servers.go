@@ -73,15 +73,14 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
 		v.Trust, v.Lazy = string(c.Trust), c.Lazy
 		v.Unhinted = countUnhintedTools(s, c)
-		if c.Session == config.SessionShared {
-			v.Session = string(c.Session)
-		}
+		v.Session = string(c.Session)
 		if s.Quarantined {
 			v.Stage = reviewStageOf(*c, g.Book.ServerView(s.Name))
 		}
 	}
 	v.Warnings = slices.Concat(v.Warnings, g.Upstreams.Deviations(s.Name), g.Catalog.LeftOut(s))
 	v.NeedsLogin, v.Login = g.Logins.NeedsLogin(s.Name), g.loginView(s.Name)
+	v.SessionNeeds = g.Upstreams.SessionNeeds(s.Name)
 	if v.State == stateNeedsSecret || v.State == stateNeedsVariable {
 		v.Detail = maskedLastError(s)
 	}

@@ -10,41 +10,42 @@ import (
 
 // ServerView is a server as shown by upstream_servers, GET /servers and `upstream list`. Secrets are masked.
 type ServerView struct {
-	Name            string             `json:"name"`
-	Protocol        string             `json:"protocol" doc:"The transport: stdio, http or sse."`
-	Enabled         bool               `json:"enabled"`
-	Quarantined     bool               `json:"quarantined"`
-	Stage           ReviewStage        `json:"stage,omitempty" enum:"launch,definitions" doc:"The stage of the review. Absent if the server is not quarantined."`
-	Trust           string             `json:"trust,omitempty" words:"trust" doc:"Which definitions are accepted automatically: manual (none), scan or auto."`
-	ProposedBy      string             `json:"proposed_by,omitempty" doc:"The actor that proposed the server. Absent if the server is in the configuration."`
-	State           string             `json:"state" doc:"The state: stopped, connecting, ready, failed (until the next attempt), idle (until it is used), needs_login, needs_secret or needs_variable (see last_error)."`
-	ToolCount       int                `json:"tool_count"`
-	Lazy            bool               `json:"lazy,omitempty" doc:"Whether the server starts only at its first call."`
-	Session         string             `json:"session,omitempty" doc:"shared: clients on /mcp/servers/{server} use the session of MCPProxy. Absent if each client has its own session."`
-	Hint            string             `json:"hint,omitempty" doc:"How to get its tools if it was never started. Absent otherwise."`
-	NeedsLogin      bool               `json:"needs_login,omitempty" doc:"Whether the user must log in to the server."`
-	Login           *ServerLogin       `json:"login,omitempty" doc:"The login to the server, if it needs attention. Absent if it works, or if the server requires none."`
-	Detail          string             `json:"detail,omitempty" doc:"The progress of a server that is not ready, or the reason, for display. Absent if it is ready."`
-	Step            upstream.StartStep `json:"step,omitempty" doc:"The step of a connecting server: queued (until others have started), installing or starting."`
-	StepSince       *time.Time         `json:"step_since,omitempty"`
-	Trouble         string             `json:"trouble,omitempty" doc:"Why the package manager cannot download the server now, such as a missing network connection. Absent if there is no problem."`
-	Ahead           int                `json:"ahead,omitempty" doc:"The number of servers that start before a queued server."`
-	LastError       string             `json:"last_error,omitempty" doc:"The error that ended the last connection or attempt. It can contain the last line of the server's stderr. Absent once the server is ready again."`
-	LastErrorAt     *time.Time         `json:"last_error_at,omitempty"`
-	Failure         string             `json:"failure,omitempty" doc:"The form of last_error for agents: a code and a text of MCPProxy, without text from the server."`
-	Tools           *Counts            `json:"tools,omitempty" doc:"The number of tools by status. Absent if all tools can be called."`
-	Unhinted        *Unhinted          `json:"unhinted,omitempty" doc:"The tools without hints that infer_hints: enforce would affect. Absent if infer_hints is set, or if there are none."`
-	Offers          *OfferCounts       `json:"offers,omitempty" doc:"The number of known prompts, resources, templates and instructions of the server. Absent if there are none."`
-	Command         string             `json:"command,omitempty"`
-	Args            []string           `json:"args,omitempty"`
-	URL             string             `json:"url,omitempty"`
-	PID             int                `json:"pid,omitempty"`
-	Restarts        int                `json:"restarts,omitempty"`
-	Since           *time.Time         `json:"since,omitempty" doc:"The time at which the server entered its state."`
-	RetryAt         *time.Time         `json:"retry_at,omitempty"`
-	ProtocolVersion string             `json:"protocol_version,omitempty"`
-	ServerInfo      json.RawMessage    `json:"server_info,omitempty"`
-	Warnings        []string           `json:"warnings,omitempty" doc:"Violations of the MCP specification. In the response to an added server also the proposals that were withdrawn and the servers with similar names."`
+	Name            string               `json:"name"`
+	Protocol        string               `json:"protocol" doc:"The transport: stdio, http or sse."`
+	Enabled         bool                 `json:"enabled"`
+	Quarantined     bool                 `json:"quarantined"`
+	Stage           ReviewStage          `json:"stage,omitempty" enum:"launch,definitions" doc:"The stage of the review. Absent if the server is not quarantined."`
+	Trust           string               `json:"trust,omitempty" words:"trust" doc:"Which definitions are accepted automatically: manual (none), scan or auto."`
+	ProposedBy      string               `json:"proposed_by,omitempty" doc:"The actor that proposed the server. Absent if the server is in the configuration."`
+	State           string               `json:"state" doc:"The state: stopped, connecting, ready, failed (until the next attempt), idle (until it is used), needs_login, needs_secret or needs_variable (see last_error)."`
+	ToolCount       int                  `json:"tool_count"`
+	Lazy            bool                 `json:"lazy,omitempty" doc:"Whether the server starts only at its first call."`
+	Session         string               `json:"session,omitempty" doc:"per_client: each client has its own session with the server. shared: all clients use the session of MCPProxy. auto: only the clients that need it have their own; see session_needs. Absent if the server is proposed."`
+	SessionNeeds    []upstream.KnownNeed `json:"session_needs,omitempty" doc:"Why clients have their own session although session is auto. sampling, elicitation, roots: the server has asked, so clients with that capability have. state: the server is known to keep state for each session, so all clients have. Absent if none has."`
+	Hint            string               `json:"hint,omitempty" doc:"How to get its tools if it was never started. Absent otherwise."`
+	NeedsLogin      bool                 `json:"needs_login,omitempty" doc:"Whether the user must log in to the server."`
+	Login           *ServerLogin         `json:"login,omitempty" doc:"The login to the server, if it needs attention. Absent if it works, or if the server requires none."`
+	Detail          string               `json:"detail,omitempty" doc:"The progress of a server that is not ready, or the reason, for display. Absent if it is ready."`
+	Step            upstream.StartStep   `json:"step,omitempty" doc:"The step of a connecting server: queued (until others have started), installing or starting."`
+	StepSince       *time.Time           `json:"step_since,omitempty"`
+	Trouble         string               `json:"trouble,omitempty" doc:"Why the package manager cannot download the server now, such as a missing network connection. Absent if there is no problem."`
+	Ahead           int                  `json:"ahead,omitempty" doc:"The number of servers that start before a queued server."`
+	LastError       string               `json:"last_error,omitempty" doc:"The error that ended the last connection or attempt. It can contain the last line of the server's stderr. Absent once the server is ready again."`
+	LastErrorAt     *time.Time           `json:"last_error_at,omitempty"`
+	Failure         string               `json:"failure,omitempty" doc:"The form of last_error for agents: a code and a text of MCPProxy, without text from the server."`
+	Tools           *Counts              `json:"tools,omitempty" doc:"The number of tools by status. Absent if all tools can be called."`
+	Unhinted        *Unhinted            `json:"unhinted,omitempty" doc:"The tools without hints that infer_hints: enforce would affect. Absent if infer_hints is set, or if there are none."`
+	Offers          *OfferCounts         `json:"offers,omitempty" doc:"The number of known prompts, resources, templates and instructions of the server. Absent if there are none."`
+	Command         string               `json:"command,omitempty"`
+	Args            []string             `json:"args,omitempty"`
+	URL             string               `json:"url,omitempty"`
+	PID             int                  `json:"pid,omitempty"`
+	Restarts        int                  `json:"restarts,omitempty"`
+	Since           *time.Time           `json:"since,omitempty" doc:"The time at which the server entered its state."`
+	RetryAt         *time.Time           `json:"retry_at,omitempty"`
+	ProtocolVersion string               `json:"protocol_version,omitempty"`
+	ServerInfo      json.RawMessage      `json:"server_info,omitempty"`
+	Warnings        []string             `json:"warnings,omitempty" doc:"Violations of the MCP specification. In the response to an added server also the proposals that were withdrawn and the servers with similar names."`
 }
 
 // ServerViews lists all servers.

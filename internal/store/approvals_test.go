@@ -94,7 +94,7 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 		DROP INDEX activity_gap_first; ALTER TABLE activity_gap DROP COLUMN first;
 		DROP TABLE token; ALTER TABLE result DROP COLUMN tool; DROP TABLE activity_took; ALTER TABLE activity_hour DROP COLUMN last;
 		DROP TABLE activity_signed; DROP TABLE activity_erasing; ALTER TABLE activity_position DROP COLUMN signer; ALTER TABLE activity_checkpoint DROP COLUMN chain; ALTER TABLE activity_checkpoint DROP COLUMN key; ALTER TABLE activity_checkpoint DROP COLUMN signature;
-		DROP TABLE session_key; DROP TABLE ended_session; DROP TABLE lease; DROP TABLE question; DROP TABLE presence_statement; DROP TABLE presence_anchor;
+		DROP TABLE learned_session; DROP TABLE session_key; DROP TABLE ended_session; DROP TABLE lease; DROP TABLE question; DROP TABLE presence_statement; DROP TABLE presence_anchor;
 		DELETE FROM goose_db_version WHERE version_id >= 3`); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestApprovalsGetTheirKind(t *testing.T) {
 		DROP TABLE held; DROP TABLE approval; ALTER TABLE before RENAME TO approval;
 		DROP TABLE token; ALTER TABLE result DROP COLUMN tool; DROP TABLE activity_took; ALTER TABLE activity_hour DROP COLUMN last;
 		DROP TABLE activity_signed; DROP TABLE activity_erasing; ALTER TABLE activity_position DROP COLUMN signer; ALTER TABLE activity_checkpoint DROP COLUMN chain; ALTER TABLE activity_checkpoint DROP COLUMN key; ALTER TABLE activity_checkpoint DROP COLUMN signature;
-		DROP TABLE session_key; DROP TABLE ended_session; DROP TABLE lease; DROP TABLE question; DROP TABLE presence_statement; DROP TABLE presence_anchor;
+		DROP TABLE learned_session; DROP TABLE session_key; DROP TABLE ended_session; DROP TABLE lease; DROP TABLE question; DROP TABLE presence_statement; DROP TABLE presence_anchor;
 		DELETE FROM goose_db_version WHERE version_id >= 6`); err != nil {
 		t.Fatal(err)
 	}

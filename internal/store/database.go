@@ -26,6 +26,8 @@ type Database interface {
 	SessionKey(ctx context.Context, key []byte) (stored []byte, err error)
 	SaveEndedSessions(ctx context.Context, until map[string]time.Time) error
 	IsSessionEnded(ctx context.Context, record string) (bool, error)
+	LearnedSessions(ctx context.Context) ([]LearnedSession, error)
+	SaveLearnedSession(ctx context.Context, l LearnedSession) error
 	// ApprovalQuestions returns the store of questions about calls, and of leases.
 	ApprovalQuestions() *ApprovalQuestionStore
 	// ReopenSignal receives a value when the database may have been replaced. The receiver must store its data again.

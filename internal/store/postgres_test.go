@@ -190,7 +190,7 @@ func TestPostgresMigrates(t *testing.T) {
 		return page
 	}
 	add(3000)
-	query(`DELETE FROM migration WHERE version > 2; DROP VIEW activity_records; DROP TABLE session_key, ended_session, presence_statement, presence_anchor; ALTER TABLE activity_column RESET (toast_tuple_target);
+	query(`DELETE FROM migration WHERE version > 2; DROP VIEW activity_records; DROP TABLE learned_session, session_key, ended_session, presence_statement, presence_anchor; ALTER TABLE activity_column RESET (toast_tuple_target);
 		ALTER TABLE approval DROP COLUMN before, DROP COLUMN before_hints, DROP COLUMN before_definition, DROP COLUMN before_by, DROP COLUMN before_at,
 			DROP COLUMN before_blocked, DROP COLUMN before_blocked_by, DROP COLUMN before_blocked_at`)
 
@@ -227,7 +227,7 @@ func TestPostgresMigrates(t *testing.T) {
 	if page := add(3000); page.Total != 2000 {
 		t.Errorf("got %d of 2,000 records", page.Total)
 	}
-	if now := query("SELECT max(version), (SELECT reloptions FROM pg_class WHERE oid = 'activity_column'::regclass) FROM migration"); now != "7|{toast_tuple_target=8160}" {
+	if now := query("SELECT max(version), (SELECT reloptions FROM pg_class WHERE oid = 'activity_column'::regclass) FROM migration"); now != "8|{toast_tuple_target=8160}" {
 		t.Errorf("after the migration, the tables are %s", now)
 	}
 	query("INSERT INTO migration (version) VALUES (99)")
@@ -236,7 +236,7 @@ func TestPostgresMigrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer newer.Close()
-	if _, _, err := newer.ResumePosition(t.Context()); err == nil || !strings.Contains(err.Error(), "this program supports up to 7") {
+	if _, _, err := newer.ResumePosition(t.Context()); err == nil || !strings.Contains(err.Error(), "this program supports up to 8") {
 		t.Errorf("opening the tables of a later version gave %v", err)
 	}
 }

@@ -121,7 +121,7 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 		"DROP TABLE token", "DROP TABLE activity_took", "ALTER TABLE activity_hour DROP COLUMN last",
 		"DROP TABLE activity_signed", "DROP TABLE activity_erasing", "ALTER TABLE activity_position DROP COLUMN signer",
 		"ALTER TABLE activity_checkpoint DROP COLUMN chain", "ALTER TABLE activity_checkpoint DROP COLUMN key", "ALTER TABLE activity_checkpoint DROP COLUMN signature",
-		"DROP TABLE session_key", "DROP TABLE ended_session", "DROP TABLE lease", "DROP TABLE question", "DROP TABLE presence_statement", "DROP TABLE presence_anchor",
+		"DROP TABLE learned_session", "DROP TABLE session_key", "DROP TABLE ended_session", "DROP TABLE lease", "DROP TABLE question", "DROP TABLE presence_statement", "DROP TABLE presence_anchor",
 		"DELETE FROM goose_db_version WHERE version_id >= 2")
 	if !inTheClear() {
 		t.Fatal("the test database has no unencrypted result")

@@ -40,6 +40,8 @@ func (a *audience) OnNotification(method string, _ json.RawMessage) bool {
 
 func (a *audience) InUse() bool { return a.inUse.Load() }
 
+func (a *audience) OnNeedLearned() {}
+
 func (a *audience) EndSessions(what SessionsToEnd) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -54,6 +54,11 @@ func (c *Connection) Notify(ctx context.Context, method string, params json.RawM
 	return c.link.NotifyServer(ctx, method, params)
 }
 
+// AnswerQuestion answers a question of the server.
+func (c *Connection) AnswerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error {
+	return c.link.AnswerServerQuestion(ctx, id, r)
+}
+
 // Cause returns why the connection has ended, or nil while it is open.
 func (c *Connection) Cause() error { return c.link.Cause() }
 

@@ -23,7 +23,7 @@ type dialer struct {
 // dialLink opens a link that reports to up. sse selects the legacy SSE transport. own means that the link belongs to
 // one client.
 func (d *dialer) dialLink(up transport.Reporter, place *process.StartSlot, sse, own bool) (transport.Link, error) {
-	o := transport.LinkOptions{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own, Apps: &d.apps}
+	o := transport.LinkOptions{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own, Apps: &d.apps, Asks: d.Spec.Auto && !own}
 	spec := &d.Spec
 	switch {
 	case spec.MissingReason != "" && spec.MissingVariable:

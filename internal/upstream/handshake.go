@@ -170,12 +170,9 @@ func errorOffersModern(e *wirejson.RPCError) bool {
 
 // doLegacyHandshake does the legacy handshake.
 func (h *handshaker) doLegacyHandshake(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
-	capabilities, apps := "{}", h.apps.Load()
-	if apps {
-		capabilities = mcp.AppsCapabilities
-	}
+	apps := h.apps.Load()
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"mcpproxy","version":%s}}`,
-		mcp.Legacy, capabilities, wirejson.AppendString(nil, h.ClientVersion))
+		mcp.Legacy, h.declaredCapabilities(apps), wirejson.AppendString(nil, h.ClientVersion))
 	reply, err := SendInitialize(ctx, l, &session.Request{Method: mcp.Initialize, Params: params})
 	if err == nil && reply.Error != nil {
 		err = h.ownRequestError(mcp.Initialize, reply.Error)

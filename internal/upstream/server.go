@@ -22,6 +22,8 @@ type ServerClients interface {
 	OnNotification(method string, params json.RawMessage) bool
 	// InUse reports whether a client has something open that needs the server.
 	InUse() bool
+	// OnNeedLearned is called when a client may need a session of its own that did not before.
+	OnNeedLearned()
 	// EndSessions ends sessions.
 	EndSessions(what SessionsToEnd)
 }
@@ -98,6 +100,9 @@ func (r linkReportReceiver) PrimitivesChanged() { trySignal(r.s.primitivesChange
 func (r linkReportReceiver) Notification(method string, params json.RawMessage) bool {
 	return r.s.Clients.OnNotification(method, params)
 }
+
+// QuestionAsked records that clients which can be asked need a session of their own.
+func (r linkReportReceiver) QuestionAsked(method string) { r.s.learnNeed(needOfQuestion(method)) }
 
 func (r linkReportReceiver) NotificationsMissed() {
 	c := r.s.availability.live.Load()

@@ -25,6 +25,8 @@ type Options struct {
 	MaxMessage int // maximum size of a message from a server, in bytes; 0 means 64 MiB
 	// DeclareApps makes MCPProxy declare MCP Apps from the start: see Set.DeclareApps.
 	DeclareApps bool
+	// NeedLearned is called once for each need of a server that becomes known, and must not block. It may be nil.
+	NeedLearned func(server string, need KnownNeed)
 }
 
 // sharedState is the state that all servers of a Set share.
@@ -55,6 +57,7 @@ type serverBase struct {
 	startSlot    atomic.Pointer[process.StartSlot] // in the start queue; nil without one
 	tryStarted   atomic.Int64                      // start of the last try, in Unix nanoseconds
 	deviations   protocolDeviations
+	needs        sessionNeeds
 }
 
 // protocolDeviations are a server's deviations from the protocol on one connection, described in MCPProxy's own words.
@@ -107,6 +110,9 @@ func (o *protocolDeviations) clear() {
 func newServerBase(spec Spec, around *sharedState) *serverBase {
 	b := &serverBase{sharedState: around, Spec: spec, runner: spec.packageRunner(), mask: process.NewMasker(spec.Secrets),
 		availability: newAvailability(spec.Name, around.Observer)}
+	for _, k := range spec.knownNeeds() {
+		b.needs.add(k)
+	}
 	b.log = process.NewLog(around.LogDir, spec.Name, b.mask)
 	return b
 }

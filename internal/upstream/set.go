@@ -162,6 +162,14 @@ func (s *Set) Deviations(server string) []string {
 	return nil
 }
 
+// SessionNeeds returns the known needs of a server for which clients get a session of their own.
+func (s *Set) SessionNeeds(server string) []KnownNeed {
+	if sv := s.find(server); sv != nil && sv.Spec.Auto {
+		return sv.needs.list()
+	}
+	return nil
+}
+
 // StartProgress returns the progress of a start. It changes all the time, so it is not part of State.
 func (s *Set) StartProgress(server string) StartProgress {
 	sv := s.find(server)

@@ -16,6 +16,7 @@
 //   - listing.go: lists the tools again after a change; pages.go reads paginated lists;
 //     subscribe.go subscribes to changes of a modern server.
 //   - send.go: Server.SendWhenReady, through which every request goes.
+//   - needs.go: which clients need a session of their own with a server.
 //   - call_failures.go: marks a server as Failed when each of its calls fails.
 //   - problems.go: the errors that callers get; failures.go: the codes of State.Failure.
 //
@@ -79,6 +80,10 @@ type Spec struct {
 	// Shared makes client sessions share MCPProxy's own connection, so that the server runs once. When it changes,
 	// client sessions end and the server keeps running.
 	Shared bool
+	// Auto makes clients share the connection, except those that need a session of their own; see needs.go. Needs are the
+	// known needs of this launch. Shared is false then.
+	Auto  bool
+	Needs []KnownNeed
 	// MissingReason is the reason why the server cannot be started or contacted, such as an unset secret; "" if there
 	// is none.
 	MissingReason   string
@@ -89,7 +94,7 @@ type Spec struct {
 func (s Spec) LaunchEquals(o Spec) bool {
 	return s.Name == o.Name && s.Transport == o.Transport && s.Command == o.Command &&
 		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir &&
-		s.URL == o.URL && s.TrySSE == o.TrySSE && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout && s.MissingReason == o.MissingReason && s.MissingVariable == o.MissingVariable
+		s.URL == o.URL && s.TrySSE == o.TrySSE && s.Auto == o.Auto && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout && s.MissingReason == o.MissingReason && s.MissingVariable == o.MissingVariable
 }
 
 // HasCredentials reports whether the launch contains credentials.

@@ -9,6 +9,16 @@ import (
 // ErrEnded is the error for a request in a session that has ended. The client must open a new session.
 var ErrEnded = errors.New("the session with the server has ended")
 
+// ErrMoved is the cause of the end of a session that goes on if it is opened again: with the same server, but no longer on
+// a shared connection. No request was in flight.
+var ErrMoved = errors.New("the client gets a session of its own with the server")
+
+// IsMoved reports whether s has ended with ErrMoved.
+func IsMoved(s Session) bool {
+	m, ok := s.(interface{ IsMoved() bool })
+	return ok && m.IsMoved()
+}
+
 // NotSentError is the error for a request that the server has certainly not executed. It can be sent again.
 type NotSentError struct{ Cause error }
 

@@ -58,6 +58,8 @@ type Request struct {
 	Size  int // of the body that contained the request
 	// Endless requests wait for events and have no time limit.
 	Endless bool
+	// WithoutTasks is set in an initialize whose session is never used for tasks.
+	WithoutTasks bool
 	// Forms reports that the request is modern, and that its client can show forms that the reply requests.
 	Forms bool
 	// Apps reports that the client shows MCP Apps. See mcp.SupportsApps.

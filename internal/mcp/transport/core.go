@@ -49,10 +49,18 @@ func (l *linkCore) NotifyServer(ctx context.Context, method string, params json.
 
 // AnswerServerQuestion implements Link.
 func (l *linkCore) AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	if r.Error != nil {
-		return l.post(ctx, wirejson.AppendError(nil, id, r.Error))
+	if l.Asks && !l.pending.closeQuestion(id) {
+		return nil // it has been refused, or was never asked
 	}
-	return l.post(ctx, wirejson.AppendResult(nil, id, r.Result))
+	msg := wirejson.AppendResult(nil, id, r.Result)
+	if r.Error != nil {
+		msg = wirejson.AppendError(nil, id, r.Error)
+	}
+	err := l.post(ctx, msg)
+	if err != nil && l.Asks {
+		l.postLater(wirejson.AppendError(nil, id, requestOver)) // a server ignores a second answer
+	}
+	return err
 }
 
 // sendOutbox sends the messages of the outbox until ctx ends.
@@ -85,7 +93,9 @@ func (l *linkCore) sendBackgroundMessage(ctx context.Context, msg []byte) {
 func (l *linkCore) deliverSharedMessage(m *wirejson.Message, from *pendingRequest, change bool) {
 	switch e := toEvent(m); {
 	case m.IsRequest():
-		l.postLater(newQuestionRefusal(m, noCapability))
+		l.routeQuestion(m, e, from)
+	case m.Method == mcp.Cancelled && l.Asks:
+		l.pending.withdrawQuestion(e)
 	case change:
 		l.Reports.Notification(m.Method, m.Params)
 	case m.Method == mcp.ResourceUpdated && l.Reports.Notification(m.Method, m.Params):

@@ -44,6 +44,7 @@ func NewHTTPLink(a ServerAddress, o LinkOptions) (*HTTPLink, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
+	l.allowQuestions()
 	l.wg.Go(func() { l.sendOutbox(ctx, l.outbox) })
 	l.wg.Go(func() {
 		select {

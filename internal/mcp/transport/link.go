@@ -58,6 +58,8 @@ type Reporter interface {
 	Notification(method string, params json.RawMessage) bool
 	// NotificationsMissed reports that notifications may have been lost.
 	NotificationsMissed()
+	// QuestionAsked reports that the server has sent a question on a shared connection.
+	QuestionAsked(method string)
 	// ConnectionDoubtful reports that the connection looks broken and should be checked.
 	ConnectionDoubtful()
 	// Log writes a line to the server's log.
@@ -77,6 +79,8 @@ type LinkOptions struct {
 	Own bool
 	// Apps reports whether MCPProxy declares MCP Apps in its own modern requests.
 	Apps *atomic.Bool
+	// Asks reports that the server may send questions to the clients that share the connection; see questions.go.
+	Asks bool
 }
 
 // reportListChange reports a list change and returns whether method is one.
@@ -120,8 +124,8 @@ func putEncodeBuffer(b *[]byte) {
 	}
 }
 
-// noCapability is the answer to a server's question that no client can answer.
-var noCapability = &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "this client has not declared that capability"}
+// NoCapability is the answer to a server's question that no client can answer.
+var NoCapability = &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "this client has not declared that capability"}
 
 // CannotAsk is the answer to a question whose client has no open stream.
 var CannotAsk = &wirejson.RPCError{Code: wirejson.CodeInternal, Message: "the client cannot be asked: it has no stream open"}

@@ -13,6 +13,10 @@ import (
 type orphanedRequests struct {
 	all    []orphanedRequest // oldest first
 	beyond time.Time         // until this time, there are more orphans than are listed
+
+	// Of orphans that are no longer listed, and may still ask their client. The owner is nil if they are of several clients.
+	forgotten bool
+	owner     *session.ClientRef
 }
 
 type orphanedRequest struct {
@@ -43,13 +47,28 @@ func (d *orphanedRequests) addRequest(s *sentRequest) {
 	d.dropExpired(now)
 	if len(d.all) == maxOrphans {
 		d.beyond = d.all[0].until
+		d.forget(d.all[0])
 		d.all = d.all[1:]
 	}
 	d.all = append(d.all, orphanedRequest{s.id, s.Owner, now.Add(orphanTime)})
 }
 
 func (d *orphanedRequests) dropExpired(now time.Time) {
-	d.all = slices.DeleteFunc(d.all, func(a orphanedRequest) bool { return now.After(a.until) })
+	d.all = slices.DeleteFunc(d.all, func(a orphanedRequest) bool {
+		expired := now.After(a.until)
+		if expired {
+			d.forget(a)
+		}
+		return expired
+	})
+}
+
+// forget keeps the owner of an orphan that is no longer listed.
+func (d *orphanedRequests) forget(a orphanedRequest) {
+	if d.forgotten && d.owner != a.owner {
+		a.owner = nil
+	}
+	d.forgotten, d.owner = true, a.owner
 }
 
 func (d *orphanedRequests) dropAnswered(id uint64) {
@@ -65,4 +84,11 @@ func (d *orphanedRequests) hasOtherOwner(s *sentRequest) bool {
 	now := time.Now()
 	d.dropExpired(now)
 	return now.Before(d.beyond) || slices.ContainsFunc(d.all, func(a orphanedRequest) bool { return a.owner == nil || a.owner != s.Owner })
+}
+
+// mayAsk reports whether an orphan of another client than s may ask a question. That has no time limit: a server does not
+// answer a request that was cancelled, and may still be working on it.
+func (d *orphanedRequests) mayAsk(s *sentRequest) bool {
+	return d.forgotten && (d.owner == nil || d.owner != s.Owner) ||
+		slices.ContainsFunc(d.all, func(a orphanedRequest) bool { return a.owner == nil || a.owner != s.Owner })
 }

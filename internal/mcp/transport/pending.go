@@ -15,10 +15,13 @@ import (
 // goroutine of each caller consumes them, so a slow caller does not delay others. The goroutine that removes an entry
 // owns it. Later responses are dropped.
 type pendingRequests struct {
-	mu      sync.Mutex // guards byID, orphans and err
+	mu      sync.Mutex // guards byID, orphans, asked and err
 	byID    map[uint64]*pendingRequest
 	orphans orphanedRequests
-	err     error // the reason why there are no more responses
+	asked   map[string]*pendingRequest // open questions by ID; see questions.go
+	err     error                      // the reason why there are no more responses
+
+	refuse func(msg []byte) // sends the refusal of a question; nil on a connection without questions
 
 	// ownAnswers is set if each caller reads its own response and calls removeEnded instead of waitForReply. Then a
 	// goroutine delivers events from other streams.
@@ -29,6 +32,7 @@ type pendingRequests struct {
 type pendingRequest struct {
 	sentRequest
 	events session.EventQueue // undelivered events of the server
+	asked  int                // number of open questions; guarded by pendingRequests.mu
 	broken bool               // a malformed response has arrived
 	probes bool               // checks whether the server still accepts the session; its result has no other effect
 	closed chan struct{}      // capacity 1: reply or err is set, and e is in no table
@@ -111,6 +115,7 @@ func (p *pendingRequests) removeLocked(id uint64) *pendingRequest {
 
 // recycleRequest returns e, which is in no table, to the pool.
 func (p *pendingRequests) recycleRequest(e *pendingRequest) {
+	p.refuseOpenQuestions(e)
 	e.events.Reset()
 	e.sentRequest, e.broken, e.probes, e.reply, e.err, e.late = sentRequest{}, false, false, session.Reply{}, nil, nil
 	e.request, e.message = HTTPRequest{}, wirejson.Message{}

@@ -44,6 +44,7 @@ func NewSSELink(a ServerAddress, o LinkOptions) (*SSELink, error) {
 	l := &SSELink{duplex: newDuplex(o), remoteHTTPServer: site, ready: make(chan struct{})}
 	l.post = l.postToEndpoint
 	l.postLater = l.outbox.putMessage
+	l.allowQuestions()
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	l.wg.Go(func() { l.endLink(l.readMessages(ctx)) })

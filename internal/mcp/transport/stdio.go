@@ -37,6 +37,7 @@ func NewStdioLink(proc *process.Process, start *process.StartWatch, log *process
 	l.in = process.NewPipeWriter(proc.Stdin, func(err error) { l.endLink(l.toWriteError(err)) })
 	l.post = func(_ context.Context, msg []byte) error { return l.in.Send(msg) }
 	l.postLater = l.in.SendOptional
+	l.allowQuestions()
 	proc.CopyStderr(log)
 	proc.Go(l.readOutput)
 	proc.Go(func() {

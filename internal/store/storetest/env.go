@@ -42,6 +42,8 @@ type Store interface {
 	SessionKey(ctx context.Context, key []byte) (stored []byte, err error)
 	SaveEndedSessions(ctx context.Context, until map[string]time.Time) error
 	IsSessionEnded(ctx context.Context, record string) (bool, error)
+	LearnedSessions(ctx context.Context) ([]store.LearnedSession, error)
+	SaveLearnedSession(ctx context.Context, l store.LearnedSession) error
 	// ApprovalQuestions returns the store of questions and leases.
 	ApprovalQuestions() *store.ApprovalQuestionStore
 	Close() error

@@ -53,6 +53,7 @@ func Run(t *testing.T, setup Setup) {
 		"restored approvals": testRestoredApprovals,
 		"tokens":             testTokens,
 		"sessions":           testSessions,
+		"learned sessions":   testLearnedSessions,
 		"asks":               testQuestions,
 		"a call asked twice": testCallAskedTwice,
 		"bounds of asks":     testQuestionLimits,

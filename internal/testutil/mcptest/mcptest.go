@@ -360,6 +360,18 @@ func (c *Call) SendRequest(method string, params json.RawMessage) (wirejson.Mess
 	}
 }
 
+// OpenQuestions returns the number of requests to clients that have no response.
+func (s *Server) OpenQuestions() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		c.mu.Lock()
+		n += len(c.asked)
+		c.mu.Unlock()
+	}
+	return n
+}
+
 // handleMessage handles one message. It returns the response to a request, or nil.
 func (c *clientConn) handleMessage(ctx context.Context, m *wirejson.Message, call Call) []byte {
 	if c.server.opt.Mute {

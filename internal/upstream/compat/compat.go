@@ -16,6 +16,7 @@
 //   - reply_helpers.go: replies and JSON objects.
 //
 // Guarantees:
+//   - A question of a server reaches only the client whose request has caused it, or is refused.
 //   - A server's messages in one client's session reach only that client. On a shared connection, they are never routed by
 //     guess.
 //   - Params and results keep their bytes, except for changes that the other protocol requires, and for a nextCursor that would
@@ -34,6 +35,7 @@ import (
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream"
 )
@@ -138,6 +140,19 @@ func (c *serverClients) OnNotification(method string, params json.RawMessage) bo
 	return c.sharing.deliverToClients(method, params)
 }
 
+// OnNeedLearned ends the sessions of clients that need one of their own from now on, as soon as they have no request in
+// flight.
+func (c *serverClients) OnNeedLearned() {
+	on := c.sharing.connection()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range c.all {
+		if s.needsOwn(on) {
+			s.moveAway()
+		}
+	}
+}
+
 func (c *serverClients) InUse() bool { return c.hasDependentSession() || c.sharing.hasSubscriptions() }
 
 func (c *serverClients) EndSessions(what upstream.SessionsToEnd) {
@@ -159,15 +174,25 @@ func (c *serverClients) EndSessions(what upstream.SessionsToEnd) {
 // session is nil and the reply has the error.
 func (c *serverClients) openSession(ctx context.Context, initialize *session.Request) (*Session, session.Reply, error) {
 	switch {
-	case c.sv.IsShared():
+	case c.sv.IsShared() || c.sv.Spec.Auto:
 		on, err := c.sv.WaitReady(ctx)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, session.Reply{}, c.sv.ToProblem(ctx, initialize, err)
-		}
-		if on.IsModern() { // modern servers have one connection for all anyway
+		case on.IsModern(): // modern servers have one connection for all anyway
 			return c.openSessionOfKind(ctx, initialize, kindBridged)
+		case !c.sv.Spec.Auto:
+			return c.openSessionOfKind(ctx, initialize, kindShared)
+		case !c.sv.NeedsOwnSession(on, wirejson.Find(initialize.Params, "capabilities"), !initialize.WithoutTasks):
+			s, reply, err := c.openSessionOfKind(ctx, initialize, kindShared)
+			if s != nil {
+				s.shared.setMovable()
+				if s.needsOwn(on) { // learned in the meantime
+					s.moveAway()
+				}
+			}
+			return s, reply, err
 		}
-		return c.openSessionOfKind(ctx, initialize, kindShared)
 	case c.modernOnly.Load():
 		return c.openSessionOfKind(ctx, initialize, kindBridged)
 	}

@@ -38,6 +38,7 @@ func servers() map[string]func() *mcptest.Server {
 		"asker":    asker,
 		"turncoat": func() *mcptest.Server { return turncoat(mcptest.Options{}) },
 		"club":     club,
+		"quiz":     quiz,
 		"chatter":  func() *mcptest.Server { return mcptest.New(mcptest.Options{}, chatterTool()) },
 	}
 }

@@ -90,7 +90,7 @@ func (m *modernClientBridge) handleRequest(ctx context.Context, c *upstream.Conn
 // takeOrOpenSession returns an unused session with the client's capabilities: one pooled for key, or a new one.
 // addToPool returns it to the pool. asks is true if the server may send requests to the client, and listens if the
 // session is for a subscription.
-func (m *modernClientBridge) takeOrOpenSession(ctx context.Context, key string, a requestMeta, asks, listens bool) (*Session, error) {
+func (m *modernClientBridge) takeOrOpenSession(ctx context.Context, c *upstream.Connection, key string, a requestMeta, asks, listens bool) (*Session, error) {
 	if s := m.sessions.takePooled(key); s != nil {
 		return s, nil
 	}
@@ -100,7 +100,7 @@ func (m *modernClientBridge) takeOrOpenSession(ctx context.Context, key string, 
 	}
 	params := newJSONObject(jsonField{"protocolVersion", encodeJSONString(mcp.Legacy)}, jsonField{"capabilities", a.capabilities}, jsonField{"clientInfo", info})
 	w := kindOwn
-	if m.sv.IsShared() {
+	if m.sv.IsShared() || m.sv.Spec.Auto && !m.sv.NeedsOwnSession(c, a.capabilities, false) {
 		w = kindShared
 	}
 	s, reply, err := m.sessions.openSessionOfKind(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Initialize, Params: params}, w)

@@ -33,7 +33,7 @@ func (m *modernClientBridge) startRequest(ctx context.Context, c *upstream.Conne
 	h := &heldRequest{method: r.Method, params: bytes.Clone(r.Params), principal: callerPrincipal(r), noQuestions: quiet != "", declared: a.capabilities, greeting: c.HandshakeResult(),
 		logs: a.level != "", token: bytes.Clone(transport.ProgressTokenOf(r.Params)), done: make(chan struct{}), queued: session.EventQueue{Max: maxQueuedEvents, Bytes: maxQueuedBytes}, asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
 	key := h.principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet
-	s, err := m.takeOrOpenSession(ctx, key, a, !h.noQuestions, false)
+	s, err := m.takeOrOpenSession(ctx, c, key, a, !h.noQuestions, false)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (m *modernClientBridge) holdSubscription(ctx context.Context, c *upstream.C
 	}
 	a := parseRequestMeta(r.Params)
 	a.capabilities = json.RawMessage("{}") // there is no request that the server could ask about
-	s, err := m.takeOrOpenSession(ctx, "", a, false, true)
+	s, err := m.takeOrOpenSession(ctx, c, "", a, false, true)
 	if err != nil {
 		return session.Reply{}, err
 	}

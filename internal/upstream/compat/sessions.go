@@ -45,6 +45,7 @@ type Session struct {
 	sessionPeer
 	sv     *upstream.Server
 	kind   peerKind
+	shared *sharedClient        // the peer of a kindShared session; otherwise nil
 	own    *exclusiveClientLink // the peer of a kindOwn session; otherwise nil
 	client *exclusiveClient     // of a session that a legacy client has opened and has alone; else nil
 	ending *session.EndSignal   // set when it is asked to end
@@ -61,6 +62,24 @@ type Session struct {
 
 // Close ends the session. It returns at once.
 func (s *Session) Close() { s.ending.Signal(transport.ErrStopped) }
+
+// IsMoved reports whether the client goes on in a session of its own.
+func (s *Session) IsMoved() bool { return s.Cause() == session.ErrMoved }
+
+// needsOwn reports whether the client shares the connection, and needs a session of its own.
+func (s *Session) needsOwn(on *upstream.Connection) bool {
+	return s.shared != nil && on != nil && s.sv.Spec.Auto && s.sv.NeedsOwnSession(on, s.shared.declared(), false)
+}
+
+// moveAway ends the session, so that the client gets one of its own: at once, or when no request is in flight. A session
+// of a modern client ends when it would return to the pool.
+func (s *Session) moveAway() {
+	if s.pooled {
+		s.Close()
+	} else {
+		s.shared.moveAway()
+	}
+}
 
 // isEnding reports whether the session is ending.
 func (s *Session) isEnding() bool { return s.ending.Cause() != nil }
@@ -166,7 +185,8 @@ func (t *sessionSet) newClientSession(w peerKind, place *process.StartSlot) (*Se
 	}
 	switch w {
 	case kindShared:
-		s.sessionPeer = newSharedClient(t.sharing)
+		s.shared = newSharedClient(t.sharing)
+		s.sessionPeer = s.shared
 	case kindBridged:
 		s.sessionPeer = newLegacyClientBridge(t.sv)
 	case kindOwn:
@@ -220,7 +240,7 @@ func (t *sessionSet) addSession(s *Session) error {
 	switch {
 	case t.closed:
 		return upstream.NotStartedError(name)
-	case s.kind != kindBridged && (s.kind == kindShared) != s.sv.IsShared(): // all sessions end when that changes
+	case !s.sv.Spec.Auto && s.kind != kindBridged && (s.kind == kindShared) != s.sv.IsShared(): // all sessions end when that changes
 		return problem.Newf(problem.ServerUnavailable, "The configuration of server '%s' has just changed", name).
 			WithHint("Try again.").With("server", name)
 	}
@@ -269,6 +289,9 @@ func (t *sessionSet) addToPool(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.pooled = true
+	if s.needsOwn(t.sharing.connection()) {
+		s.Close()
+	}
 	if n, oldest, _ := t.longestIdleSession(time.Now(), func(s *Session) bool { return s.pooled }); n > maxPooled {
 		oldest.Close()
 	}

@@ -23,11 +23,6 @@ func (l *sharedClient) Stop(<-chan struct{}) {
 	l.sharing.removeClient(l)
 }
 
-// AnswerServerQuestion drops the response: no request was sent.
-func (l *sharedClient) AnswerServerQuestion(context.Context, json.RawMessage, session.Reply) error {
-	return l.Cause()
-}
-
 // NotifyServer forwards notifications that are not about the client's session.
 func (l *sharedClient) NotifyServer(ctx context.Context, method string, params json.RawMessage) error {
 	switch method {
@@ -49,6 +44,10 @@ func (l *sharedClient) Do(ctx context.Context, r *session.Request) (session.Repl
 	if r.Method == mcp.Ping { // about the client's connection, which is with MCPProxy
 		return emptyReply(), l.Cause()
 	}
+	if !l.beginRequest() {
+		return session.Reply{}, l.sharing.sv.SessionEndedBeforeSendError(l.Cause())
+	}
+	defer l.endRequest()
 	return l.sharing.sv.SendWhenReady(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
 		reply, err := l.answerOnConnection(ctx, c, r)
 		if cause := l.Cause(); err != nil && cause != nil && ctx.Err() == nil {
@@ -85,10 +84,16 @@ func (l *sharedClient) sendOnSharedConnection(ctx context.Context, c *upstream.C
 	}
 	if r.Say != nil {
 		q.Say = func(e session.Event) {
-			if e.Method != mcp.LogMessage || l.wantsLogMessage(e.Params) {
+			switch {
+			case e.ID != nil:
+				l.askClient(ctx, c, &q, e, r.Say)
+			case e.Method == mcp.Cancelled:
+				l.questions.withdraw(c, e, r.Say)
+			case e.Method != mcp.LogMessage || l.wantsLogMessage(e.Params):
 				r.Say(e)
 			}
 		}
+		defer l.questions.forget(&q)
 	}
 	return c.Do(ctx, &q)
 }
@@ -110,6 +115,7 @@ func (l *sharedClient) answerInitialize(c *upstream.Connection, r *session.Reque
 	}
 	g := c.HandshakeResult()
 	l.handshake = g
+	l.questions.setCapabilities(wirejson.Find(r.Params, "capabilities"))
 	if !l.sharing.addClient(l, c) {
 		return session.Reply{}, &session.NotSentError{Cause: transport.ErrStopped}
 	}

@@ -23,8 +23,8 @@ import (
 //
 // Each request gets a new id and progress token. Messages are never routed by guess. Progress goes to the request with the
 // token, and a change to the clients that it concerns. A log message goes to the request in whose stream it came, or to the
-// only one in flight. The server cannot send requests to clients, because MCPProxy's initialize declares no capability for
-// that. Tasks are not supported: their list would show each client the tasks of the others.
+// only one in flight. With Spec.Auto, MCPProxy's initialize declares capabilities for the server's questions; package transport
+// finds the request that a question is about, and otherwise refuses it. Tasks are not supported: their list would show each client the tasks of the others.
 //
 // It outlives the connection, unless the server returns with a different handshake result.
 type sharedClient struct {
@@ -33,6 +33,13 @@ type sharedClient struct {
 	owner     session.ClientRef
 	inbox     session.EventQueue
 	handshake *upstream.HandshakeResult // the handshake result for the client; set by initialize
+
+	requests struct {
+		sync.Mutex       // guards the fields below
+		inFlight         int
+		movable, leaving bool
+	}
+	questions sharedQuestions
 
 	level string                // wanted log level, "" if unset; guarded by sharedConnection.mu
 	uris  resourceSubscriptions // guarded by sharedConnection.mu
@@ -87,6 +94,13 @@ func (sh *sharedConnection) lockSettings(ctx context.Context, c *upstream.Connec
 }
 
 func (sh *sharedConnection) unlockSettings() { <-sh.sem }
+
+// connection returns the last connection, or nil.
+func (sh *sharedConnection) connection() *upstream.Connection {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.on
+}
 
 // addClient adds l to the clients, unless it has ended since then or the server's handshake
 // result may have changed.

@@ -57,7 +57,7 @@ func TestEndingSessionIsNotKept(t *testing.T) {
 	f.untilReady(t, "s", 0)
 	m := &f.clients("s").modern
 	for n := range 5 {
-		s, err := m.takeOrOpenSession(t.Context(), fmt.Sprint(n), requestMeta{capabilities: json.RawMessage("{}")}, false, false)
+		s, err := m.takeOrOpenSession(t.Context(), nil, fmt.Sprint(n), requestMeta{capabilities: json.RawMessage("{}")}, false, false)
 		if err != nil {
 			t.Fatal(err)
 		}

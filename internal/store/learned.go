@@ -1,0 +1,40 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"time"
+)
+
+// LearnedSession is a reason why clients need a session of their own with a server.
+type LearnedSession struct {
+	Server string
+	Launch []byte // fingerprint of the launch that it was learned of
+	Need   string
+	Since  time.Time
+}
+
+// SaveLearnedSession stores a need, and deletes those of other launches of the server. A stored need keeps its time.
+func (s *commonStore) SaveLearnedSession(ctx context.Context, l LearnedSession) error {
+	return s.db.update(ctx, func(_ context.Context, t sqlTx) error {
+		t.write("DELETE FROM learned_session WHERE server = ? AND launch <> ?", l.Server, l.Launch)
+		t.write("INSERT INTO learned_session (server, launch, need, since) VALUES (?, ?, ?, ?) ON CONFLICT (server, need) DO NOTHING",
+			l.Server, l.Launch, l.Need, l.Since.UnixMicro())
+		return nil
+	})
+}
+
+// LearnedSessions returns all stored needs, sorted by server and need.
+func (s *commonStore) LearnedSessions(ctx context.Context) (all []LearnedSession, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, r sqlReader) error {
+		var one LearnedSession
+		var launch []byte
+		var since int64
+		return r.eachRow(ctx, scanTargets{&one.Server, &launch, &one.Need, &since}, func() error {
+			one.Launch, one.Since = bytes.Clone(launch), time.UnixMicro(since)
+			all = append(all, one)
+			return nil
+		}, "SELECT server, launch, need, since FROM learned_session ORDER BY server, need")
+	})
+	return all, err
+}

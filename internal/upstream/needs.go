@@ -1,0 +1,156 @@
+package upstream
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// SessionNeed is a reason why a client needs a session of its own with a server.
+type SessionNeed string
+
+// The needs. The first three are questions that the server asks; they concern the clients that have declared the
+// capability of that name. NeedState concerns all clients.
+const (
+	NeedSampling    SessionNeed = "sampling"
+	NeedElicitation SessionNeed = "elicitation"
+	NeedRoots       SessionNeed = "roots"
+	NeedState       SessionNeed = "state" // the server keeps state for each session, as a browser does
+)
+
+// questionNeeds are the needs that questions cause. declared is the capability that MCPProxy declares on a shared
+// connection as long as the need is not known. A server behaves differently for clients that it can ask, so the clients
+// that cannot be asked share a connection without the capability as soon as it has asked.
+var questionNeeds = []struct {
+	method   string
+	need     SessionNeed
+	declared json.RawMessage
+}{
+	{"sampling/createMessage", NeedSampling, json.RawMessage(`{"context":{},"tools":{}}`)},
+	{mcp.Elicit, NeedElicitation, json.RawMessage(`{"form":{},"url":{}}`)},
+	{"roots/list", NeedRoots, json.RawMessage(`{}`)},
+}
+
+// needOfQuestion returns the need that a question causes, or "".
+func needOfQuestion(method string) SessionNeed {
+	for _, q := range questionNeeds {
+		if q.method == method {
+			return q.need
+		}
+	}
+	return ""
+}
+
+// KnownNeed is a need that a server has.
+type KnownNeed struct {
+	Need  SessionNeed `json:"need" enum:"sampling,elicitation,roots,state"`
+	Since time.Time   `json:"since,omitzero"` // when the server asked; zero for NeedState
+}
+
+// statefulPackages are packages of servers that are known to keep state for each session, most of them a browser.
+var statefulPackages = []string{
+	"@playwright/mcp", "@executeautomation/playwright-mcp-server", "mcp-server-playwright", "@modelcontextprotocol/server-puppeteer", "mcp-server-puppeteer",
+	"puppeteer-mcp-server", "chrome-devtools-mcp", "@browserbasehq/mcp-server-browserbase", "@angiejones/mcp-selenium", "browser-use",
+	"@modelcontextprotocol/server-sequential-thinking", "mcp-server-sequential-thinking",
+}
+
+// isStatefulPackage reports whether a word of a command names one of statefulPackages: with a version, or as a path.
+func isStatefulPackage(word string) bool {
+	name := word
+	if at := strings.LastIndexByte(word, '@'); at > 0 {
+		name = word[:at]
+	}
+	return slices.ContainsFunc(statefulPackages, func(p string) bool {
+		return name == p || strings.HasSuffix(name, "/bin/"+p) || strings.Contains(word, "/node_modules/"+p+"/")
+	})
+}
+
+// knownNeeds returns the known needs of the launch, and NeedState if its command is known for it.
+func (s *Spec) knownNeeds() []KnownNeed {
+	if s.Auto && s.Transport == Stdio && (isStatefulPackage(s.Command) || slices.ContainsFunc(s.Args, isStatefulPackage)) {
+		return append(slices.Clone(s.Needs), KnownNeed{Need: NeedState})
+	}
+	return s.Needs
+}
+
+// sessionNeeds are the known needs of a server.
+type sessionNeeds struct {
+	mu    sync.Mutex // held while the needs change
+	known atomic.Pointer[[]KnownNeed]
+}
+
+// list returns the known needs.
+func (n *sessionNeeds) list() []KnownNeed {
+	if all := n.known.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// has reports whether a need is known.
+func (n *sessionNeeds) has(need SessionNeed) bool {
+	return slices.ContainsFunc(n.list(), func(k KnownNeed) bool { return k.Need == need })
+}
+
+// add adds a need and reports whether it is new.
+func (n *sessionNeeds) add(k KnownNeed) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.has(k.Need) {
+		return false
+	}
+	all := append(slices.Clone(n.list()), k)
+	n.known.Store(&all)
+	return true
+}
+
+// learnNeed records a need of the server.
+func (s *Server) learnNeed(need SessionNeed) {
+	k := KnownNeed{need, time.Now()}
+	if need == "" || s.needs.has(need) || !s.needs.add(k) {
+		return
+	}
+	if s.NeedLearned != nil {
+		s.NeedLearned(s.Spec.Name, k)
+	}
+	s.Clients.OnNeedLearned()
+}
+
+// NeedsOwnSession reports whether a client with these capabilities needs a session of its own. withTasks says that it may
+// use tasks if the server on c supports them: the list of tasks would show it those of other clients.
+func (s *Server) NeedsOwnSession(c *Connection, capabilities json.RawMessage, withTasks bool) bool {
+	for _, k := range s.needs.list() {
+		switch k.Need {
+		case NeedState:
+			return true
+		default:
+			if wirejson.Kind(wirejson.Find(capabilities, string(k.Need))) == '{' {
+				return true
+			}
+		}
+	}
+	return withTasks && wirejson.Find(c.handshakeResult.Capabilities, "tasks") != nil
+}
+
+// declaredCapabilities returns the capabilities that MCPProxy declares to the server on its own connection. apps adds MCP Apps.
+func (b *serverBase) declaredCapabilities(apps bool) json.RawMessage {
+	all := json.RawMessage("{}")
+	if apps {
+		all = json.RawMessage(mcp.AppsCapabilities)
+	}
+	if !b.Spec.Auto {
+		return all
+	}
+	for _, q := range questionNeeds {
+		if !b.needs.has(q.need) {
+			all = wirejson.SetMember(all, string(q.need), q.declared)
+		}
+	}
+	return all
+}
