@@ -211,7 +211,7 @@ func TestLoginCannotStart(t *testing.T) {
 		"local": {"command": "true"},
 	}}`, login.URL, login.URL), noKeyring)
 	d.awaitState("hostile", "needs_login")
-	for server, want := range map[string]string{"hostile": "authorization_endpoint", "keyed": "takes no login", "local": "takes no login", "none": "not found"} {
+	for server, want := range map[string]string{"hostile": "authorization_endpoint", "keyed": "does not support a login", "local": "does not support a login", "none": "not found"} {
 		code, stdout, stderr := d.cli("upstream", "login", server)
 		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %s%s", server, code, stdout, stderr)
