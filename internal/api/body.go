@@ -42,9 +42,13 @@ func (in *inputSpec) eachMember(body []byte, set func(name string, value []byte)
 	return wirejson.EachMember(body, func(name, value []byte) error { return set(string(name), value) })
 }
 
-// readBody parses the body of a request into an input. An error about a wrong type does not contain the value, because
-// the value may be a secret.
+// readBody parses the body of a request into an input. A POST whose members are all optional needs no body. An error
+// about a wrong type does not contain the value, because the value may be a secret.
 func (in *inputSpec) readBody(r *http.Request, into reflect.Value) error {
+	isOptional := !slices.ContainsFunc(in.fieldsIn(inBody), func(f inputField) bool { return f.required })
+	if isOptional && r.Method == http.MethodPost && r.ContentLength == 0 && r.Header.Get("Content-Type") == "" {
+		return nil
+	}
 	body, err := readJSONBody(r)
 	if err != nil {
 		return err

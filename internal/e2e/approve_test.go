@@ -69,7 +69,7 @@ func TestApproveAChangedTool(t *testing.T) {
 
 	run(0, "Blocked s:add.", "tools", "block", "s:add")
 	run(3, "pending_approval", "call", "tool-write", "s:add")
-	run(0, "Left out", "tools", "approve", "s:*", "--yes")
+	run(0, "Not included", "tools", "approve", "s:*", "--yes")
 	run(3, "pending_approval", "call", "tool-write", "s:add")
 	run(0, "Approved s:add.", "tools", "approve", "s:add", "--yes")
 	run(0, `got {}`, "call", "tool-write", "s:add")

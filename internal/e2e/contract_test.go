@@ -106,7 +106,7 @@ var contractCases = map[string]contractCase{
 		}
 		q := u.Query()
 		return "/servers/tickets/login/complete", fmt.Sprintf(`{"url":%q}`, q.Get("redirect_uri")+"?error=access_denied&state="+q.Get("state"))
-	}, missing: with("/servers/none/login/complete", `{"url":"http://127.0.0.1/"}`), conflict: with("/servers/spare/login/complete", `{"url":"http://127.0.0.1/"}`)},
+	}, missing: with("/servers/none/login/complete", `{"url":"http://127.0.0.1/"}`), conflict: with("/servers/s/login/complete", `{"url":"http://127.0.0.1/"}`)},
 	"logoutServer":     {ok: at("/servers/tickets/logout"), missing: at("/servers/none/logout"), no409: alwaysCan},
 	"getServerLogs":    {ok: at("/servers/s/logs?lines=10"), missing: at("/servers/none/logs"), no409: changesNone},
 	"followServerLogs": {ok: at("/servers/s/logs/follow"), missing: at("/servers/none/logs/follow"), no409: changesNone},

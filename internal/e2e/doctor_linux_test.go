@@ -375,7 +375,7 @@ func sickFiles() map[string]sick {
 		}},
 		"D205": {breaks: func(p *patient) { p.chmod(p.configPath(), 0o644) }, words: []string{"0644", "mcp_config.json"}, fix: true},
 		"D206": {breaks: func(p *patient) { p.chmod(p.path("api_key"), 0o640) }, words: []string{"0640", "api_key"}, fix: true},
-		"D207": {down: true, breaks: func(p *patient) { p.must(os.WriteFile(p.path("api_key"), nil, 0o600)) }, words: []string{"holds no key"}},
+		"D207": {down: true, breaks: func(p *patient) { p.must(os.WriteFile(p.path("api_key"), nil, 0o600)) }, words: []string{"contains no key"}},
 		"D208": {breaks: func(p *patient) {
 			p.chmod(p.path("mcpproxy.db"), 0o644)
 			p.chmod(p.path("spool"), 0o755)

@@ -616,7 +616,7 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 		if status, _ := a.discover("/mcp", token); status != http.StatusUnauthorized {
 			t.Errorf("%s: the token gets %d", what, status)
 		}
-		if _, out, _ := a.cli("presence", "test"); !strings.Contains(out, "No approval counts.") {
+		if _, out, _ := a.cli("presence", "test"); !strings.Contains(out, "No approval is valid.") {
 			t.Errorf("%s: %s", what, out)
 		}
 		if strings.HasPrefix(what, "none") {

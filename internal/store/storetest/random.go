@@ -164,7 +164,7 @@ func testRandomFilters(t *testing.T, setup Setup) {
 			for i := range records {
 				if records[i].Status == activity.Pending {
 					records[i].Status = activity.Interrupted
-					records[i].ErrorMessage = "MCPProxy ended before the answer came."
+					records[i].ErrorMessage = "MCPProxy stopped before the response arrived."
 				}
 			}
 		}

@@ -36,7 +36,7 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   // It comes by itself: the first line, and the count beside the page.
   const line = page.locator(".todo li").first();
   await line.locator(".strong", { hasText: "notes:write_note needs approval" }).waitFor();
-  assert.match(await line.innerText(), /Cursor called it\. It counts as write: /);
+  assert.match(await line.innerText(), /Cursor called it\. Lane: write, because /);
   assert.match(await line.locator(".when").innerText(), /^(1 min( \d+ s)?|\d+ s|2 min) left$/);
   await page.getByRole("link", { name: "Approvals, 1 pending" }).waitFor();
   assert.deepEqual(await axeInBoth(page), []);
