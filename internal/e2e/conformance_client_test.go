@@ -92,14 +92,13 @@ func runAsClient(ctx context.Context, url string) error {
 		return err
 	}
 	defer p.stop()
+	var failed error // the last login
 	for logins := 0; ; logins++ {
 		err := p.useServer(ctx)
 		if logins == maxLogins || !p.needsLogin(ctx) {
-			return err
+			return errors.Join(failed, err)
 		}
-		if err := p.logIn(ctx); err != nil {
-			return err
-		}
+		failed = p.logIn(ctx) // the message of a failed login says to try again
 	}
 }
 
@@ -180,8 +179,19 @@ func (p *person) look(ctx context.Context) (s upState) {
 	return s
 }
 
-func (p *person) state(ctx context.Context) string    { return p.look(ctx).State }
-func (p *person) needsLogin(ctx context.Context) bool { return p.look(ctx).NeedsLogin }
+func (p *person) state(ctx context.Context) string { return p.look(ctx).State }
+
+// needsLogin reports whether the server needs a login. It waits for some attempts to connect, because a rejected token
+// is sent once more.
+func (p *person) needsLogin(ctx context.Context) bool {
+	for range 20 {
+		if s := p.look(ctx); s.NeedsLogin || s.State == "ready" || ctx.Err() != nil {
+			return s.NeedsLogin
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	return false
+}
 
 // useServer runs the everything-client against MCPProxy.
 func (p *person) useServer(ctx context.Context) error {

@@ -13,7 +13,8 @@ type ServerAuthorizer interface {
 	// HandleRefusal handles a 401 or 403 and its challenge. used is the rejected header. It reports whether a retry
 	// makes sense, usually because another authorization is available. It may wait.
 	HandleRefusal(ctx context.Context, used string, status int, challenge string) bool
-	// HandleAcceptance handles any other response to a request with the header used.
+	// HandleAcceptance handles a response with a status of 2xx to a request with the header used. Other responses do not
+	// prove that the server accepts the token.
 	HandleAcceptance(used string)
 }
 
@@ -50,7 +51,9 @@ func (p *authClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, err
 			return nil, err
 		}
 		if a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden {
-			p.account.HandleAcceptance(auth)
+			if 200 <= a.Status && a.Status <= 299 {
+				p.account.HandleAcceptance(auth)
+			}
 			return a, nil
 		}
 		if !p.account.HandleRefusal(ctx, auth, a.Status, a.Challenge) || sends == retries {
