@@ -58,7 +58,7 @@ func tokenOf(name string) auth.Caller {
 	return c
 }
 
-// byForm is the text of a configuration in which the token "trusted" approves by form.
+// byForm is the text of a configuration in which a client with the token "trusted" may ask its user in a form.
 const byForm = `"ask": {"write": "ask", "destructive": "ask", "answer_by_client": ["trusted"]}`
 
 // waiting sets how long a call waits.

@@ -309,8 +309,8 @@ func (a *Admin) DiffTool(ctx context.Context, _ Caller, in ToolRef) (ToolDiff, e
 	}, err
 }
 
-// ApprovePrimitive approves the definition of a prompt, resource, template or instructions that the user saw, if the
-// server still lists it.
+// ApprovePrimitive approves the definition of a prompt, a resource, a template or the instructions, if the server still
+// lists the definition that the user saw.
 func (a *Admin) ApprovePrimitive(ctx context.Context, c Caller, in PrimitiveDecision) (OfferDiff, error) {
 	return a.applyPrimitiveDecision(ctx, c, in, "approve_", &in.SeenFingerprint, a.withPresenceCheck(approveDefinition, definitionUnderReview.approvalClaim))
 }

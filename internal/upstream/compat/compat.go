@@ -115,7 +115,7 @@ func checkHeaders(r *session.Request) error {
 	return nil
 }
 
-// serverClients are the clients of one server.
+// serverClients holds the sessions of the MCP clients with one server.
 type serverClients struct {
 	sessionSet
 	modern modernClientBridge
