@@ -83,7 +83,7 @@ func quote(s string) string {
 	return string(b)
 }
 
-// sendEvents writes server-sent events: name and data in turn. An event without a name has only data.
+// sendEvents writes server-sent events: each name is followed by its data. An event without a name has only data.
 func sendEvents(w io.Writer, parts ...string) {
 	for pair := range slices.Chunk(parts, 2) {
 		if pair[0] != "" {
@@ -262,7 +262,7 @@ type callingClient struct {
 	before      [2]string // a file of the user, by path and text
 	args        []string  // the command, with MODEL for the address of the model
 	env         []string
-	refusal     string // what the client prints or answers to a call for which it would ask
+	refusal     string // part of the output or answer of the client, in place of a call that needs approval
 }
 
 var callingClients = []callingClient{

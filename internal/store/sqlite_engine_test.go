@@ -124,7 +124,7 @@ func TestExpiredResultsAreRemoved(t *testing.T) {
 	}
 }
 
-// TestWriteAfterTheEngineIsClosed writes with a connection that was closed for a check of the file meanwhile.
+// TestWriteAfterTheEngineIsClosed writes with a connection that has since been closed for a check of the file.
 func TestWriteAfterTheEngineIsClosed(t *testing.T) {
 	t.Parallel()
 	e, err := openSQLiteEngine(t.Context(), filepath.Join(t.TempDir(), "mcpproxy.db"), time.Now)

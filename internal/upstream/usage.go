@@ -36,7 +36,7 @@ func (s *Spec) idlePolicy() *idlePolicy {
 	return p
 }
 
-// BeginUse counts a request as in flight until EndUse. Meanwhile the connection is not closed as idle.
+// BeginUse counts a request as in flight until EndUse. Until then, the connection is not closed as idle.
 func (u *usageTracker) BeginUse(r *session.Request) {
 	u.uses.Add(1)
 	if r.Method == mcp.Listen {

@@ -73,7 +73,7 @@ func checkStaleSocket(f *Facts) []Finding {
 		fix: func() error { return removeStaleSocket(f.DataDir, f.Socket) }})
 }
 
-// removeStaleSocket removes a socket. It takes the daemon lock, so that no daemon can start meanwhile.
+// removeStaleSocket removes a socket. It takes the daemon lock, so that no daemon can start at the same time.
 func removeStaleSocket(dataDir, socket string) error {
 	lock, err := ondisk.LockFile(filepath.Join(dataDir, LockFile))
 	if err != nil {
