@@ -62,7 +62,7 @@ func exact(t testing.TB, raw []byte) any {
 func TestRealToolsStayUnchanged(t *testing.T) {
 	t.Parallel()
 	servers := realServers(t)
-	servers["big"] = []json.RawMessage{json.RawMessage(`{"name":"big_numbers","inputSchema":{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993,"minimum":-9223372036854775809,"multipleOf":1.0,"default":1e400}},"$defs":{"x":{"oneOf":[true,false]}}},"annotations":{"title":"Big","openWorldHint":false,"vendor":1}}`)}
+	servers["big"] = []json.RawMessage{json.RawMessage(`{"name":"big_numbers","inputSchema":{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993,"minimum":-9223372036854775809,"multipleOf":1.0,"default":1e300}},"$defs":{"x":{"oneOf":[true,false]}}},"annotations":{"title":"Big","openWorldHint":false,"vendor":1}}`)}
 	var config strings.Builder
 	var all []string
 	for server, tools := range servers {
