@@ -124,7 +124,7 @@ func openEventStreams(url, key string, l eventStreams) (read *int64, stop func()
 }
 
 // callAtSteadyRate makes eventRate calls per second for some time, and returns the CPU time per call.
-// Each call has a fixed start time, so that a late one does not delay the others.
+// Each call starts at a fixed time, so that a late one does not delay the others.
 func callAtSteadyRate(s callTarget, duration time.Duration) (time.Duration, error) {
 	const clients = 4
 	transport := &http.Transport{MaxIdleConnsPerHost: clients, DisableCompression: true}

@@ -136,7 +136,7 @@ func newToolsSearchCommand(r *invocation) commandSpec {
 				return found, err
 			}
 			found = toSearchOutput(a)
-			if status, err := api.GetStatus.Call(ctx, c, ops.Nothing{}); err == nil { // what was found is shown in any case
+			if status, err := api.GetStatus.Call(ctx, c, ops.Nothing{}); err == nil { // the hits are shown in any case
 				found.addNotReady(status.Servers.NotReady)
 			}
 			return found, nil
@@ -171,7 +171,7 @@ func (f *searchOutput) addNotReady(all []ops.NotReady) {
 	}
 }
 
-// noteNotReady notes which servers are not ready, and what they are doing.
+// noteNotReady names the servers that are not ready, with their progress.
 func (f *searchOutput) noteNotReady(p *printer) {
 	var names []string
 	for _, s := range f.NotReady {

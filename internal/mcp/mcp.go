@@ -87,8 +87,24 @@ const (
 	CancelTask    = Tasks + "cancel"
 	ListTasks     = Tasks + "list"
 	TaskResult    = Tasks + "result"
-	Elicit        = "elicitation/create" // sent by servers
+	Elicit        = "elicitation/create"     // sent by servers
+	CreateMessage = "sampling/createMessage" // sent by servers
+	ListRoots     = "roots/list"             // sent by servers
 )
+
+// QuestionCapability returns the capability that a client must declare so that a server may send it requests with this
+// method, or "".
+func QuestionCapability(method string) string {
+	switch method {
+	case Elicit:
+		return "elicitation"
+	case CreateMessage:
+		return "sampling"
+	case ListRoots:
+		return "roots"
+	}
+	return ""
+}
 
 // The methods of notifications.
 const (

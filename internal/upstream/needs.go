@@ -15,8 +15,8 @@ import (
 // SessionNeed is a reason why a client needs a session of its own with a server.
 type SessionNeed string
 
-// The needs. The first three are questions that the server asks; they concern the clients that have declared the
-// capability of that name. NeedState concerns all clients.
+// The needs. The first three are questions that the server asks; they have the name of the capability
+// (mcp.QuestionCapability) and concern the clients that have declared it. NeedState concerns all clients.
 const (
 	NeedSampling    SessionNeed = "sampling"
 	NeedElicitation SessionNeed = "elicitation"
@@ -28,23 +28,12 @@ const (
 // connection as long as the need is not known. A server behaves differently for clients that it can ask, so the clients
 // that cannot be asked share a connection without the capability as soon as it has asked.
 var questionNeeds = []struct {
-	method   string
 	need     SessionNeed
 	declared json.RawMessage
 }{
-	{"sampling/createMessage", NeedSampling, json.RawMessage(`{"context":{},"tools":{}}`)},
-	{mcp.Elicit, NeedElicitation, json.RawMessage(`{"form":{},"url":{}}`)},
-	{"roots/list", NeedRoots, json.RawMessage(`{}`)},
-}
-
-// needOfQuestion returns the need that a question causes, or "".
-func needOfQuestion(method string) SessionNeed {
-	for _, q := range questionNeeds {
-		if q.method == method {
-			return q.need
-		}
-	}
-	return ""
+	{NeedSampling, json.RawMessage(`{"context":{},"tools":{}}`)},
+	{NeedElicitation, json.RawMessage(`{"form":{},"url":{}}`)},
+	{NeedRoots, json.RawMessage(`{}`)},
 }
 
 // KnownNeed is a need that a server has.

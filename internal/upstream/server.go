@@ -102,7 +102,9 @@ func (r linkReportReceiver) Notification(method string, params json.RawMessage) 
 }
 
 // QuestionAsked records that clients which can be asked need a session of their own.
-func (r linkReportReceiver) QuestionAsked(method string) { r.s.learnNeed(needOfQuestion(method)) }
+func (r linkReportReceiver) QuestionAsked(method string) {
+	r.s.learnNeed(SessionNeed(mcp.QuestionCapability(method)))
+}
 
 func (r linkReportReceiver) NotificationsMissed() {
 	c := r.s.availability.live.Load()

@@ -22,21 +22,10 @@ import (
 // maxAsked limits the open questions of one request.
 const maxAsked = 100
 
-// Methods of questions.
-const (
-	methodRoots    = "roots/list"
-	methodSampling = "sampling/createMessage"
-)
-
-// IsQuestion reports whether a client answers requests with this method if it has declared the capability.
-func IsQuestion(method string) bool {
-	return method == methodRoots || method == methodSampling || method == mcp.Elicit
-}
-
 // isAboutRequest reports whether a question can be about a single request.
 func isAboutRequest(e *session.Event) bool {
 	switch e.Method {
-	case methodSampling:
+	case mcp.CreateMessage:
 		return true
 	case mcp.Elicit:
 		mode, _ := wirejson.String(wirejson.Find(e.Params, "mode"))
@@ -58,7 +47,7 @@ func (l *linkCore) allowQuestions() {
 // routeQuestion delivers a question to the client whose request has caused it, or refuses it. from is the request in whose
 // reply stream it arrived, or nil.
 func (l *linkCore) routeQuestion(m *wirejson.Message, e session.Event, from *pendingRequest) {
-	if l.Asks && IsQuestion(m.Method) {
+	if l.Asks && mcp.QuestionCapability(m.Method) != "" {
 		l.Reports.QuestionAsked(m.Method)
 		if isAboutRequest(&e) && l.pending.deliverQuestion(e, from) {
 			return

@@ -74,7 +74,7 @@ func (c *exclusiveClient) beginRequest(r *session.Request) (end func()) {
 func (c *exclusiveClient) expects(e *session.Event) bool {
 	switch {
 	case e.ID != nil:
-		return !isKnownQuestion(e.Method) || declaresQuestion(c.capabilities, e.Method)
+		return mcp.QuestionCapability(e.Method) == "" || declaresQuestion(c.capabilities, e.Method)
 	case e.Method == mcp.Progress:
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -120,15 +120,10 @@ func (h *heldRequest) receiveEvent(run context.Context, e session.Event) {
 	}
 }
 
-// questionCapabilities maps the method of a server request to the capability that a client must declare for it.
-var questionCapabilities = map[string]string{"roots/list": "roots", "sampling/createMessage": "sampling", mcp.Elicit: "elicitation"}
-
-// isKnownQuestion reports whether a server request with this method requires a declared capability.
-func isKnownQuestion(method string) bool { return questionCapabilities[method] != "" }
-
 // declaresQuestion reports whether these capabilities allow server requests with this method.
 func declaresQuestion(capabilities json.RawMessage, method string) bool {
-	return isKnownQuestion(method) && wirejson.Kind(wirejson.Find(capabilities, questionCapabilities[method])) == '{'
+	capability := mcp.QuestionCapability(method)
+	return capability != "" && wirejson.Kind(wirejson.Find(capabilities, capability)) == '{'
 }
 
 // addServerRequest stores a server's request, and reports whether there is room for it.
