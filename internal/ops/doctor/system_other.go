@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"net"
+	"path/filepath"
 	"strconv"
 	"time"
 )
@@ -26,3 +27,6 @@ func FindFileHolder(string, ...int) Holder { return Holder{} }
 
 // ExecutableOf always returns "", because it is not implemented for this system.
 func ExecutableOf(int) string { return "" }
+
+// mountPoint returns the directory of a path, because finding the mount point is not implemented for this system.
+func mountPoint(path string) string { return filepath.Dir(path) }
