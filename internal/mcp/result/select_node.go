@@ -36,14 +36,9 @@ type node struct {
 	value   []byte
 	a, b, c *node
 	list    []*node
-	call    *jqFunction
+	call    jqFunction
 	// optional is set if an index, slice or iteration ignores values of the wrong kind.
 	optional bool
-}
-
-// jqFunction is a function of the language. Its arguments are expressions.
-type jqFunction struct {
-	run func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error
 }
 
 func newFieldNode(of *node, name string) *node {
