@@ -9,7 +9,7 @@ import (
 // The operations that approve several definitions or withdraw an approval.
 var (
 	ApproveTools = declareOperation("POST /approvals/approve", "approveTools", Decide, "Approve several definitions, each with its own result; definitions with findings or relaxed hints must be approved one by one", approveTools).withTimeout(restartTimeout)
-	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Withdraw the approval of the definition with this fingerprint: the definition waits again, and the previous approval applies again", (*ops.Admin).WithdrawToolApproval)
+	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Withdraw the approval of the definition with this fingerprint: the definition needs review again, and an approval that it replaced is valid again", (*ops.Admin).WithdrawToolApproval)
 )
 
 // ApprovedTools lists the result of each approval, in order.

@@ -48,7 +48,7 @@ var (
 	ReviewServer     = declareOperation("GET /servers/{name}/review", "reviewServer", Look, "Get the review of a server: its launch, definitions and scanner findings", (*ops.Admin).ServerReview)
 	ApproveServer    = declareOperation("POST /servers/{name}/approve", "approveServer", Decide, "Approve the current stage of a server's review, identified by its fingerprint", (*ops.Admin).ApproveServer).withTimeout(restartTimeout)
 
-	ChangeTool  = declareOperation("PATCH "+oneTool, "changeTool", Decide, "Change the name, the description or the place of a tool for agents; null removes a setting from the file", changeTool)
+	ChangeTool  = declareOperation("PATCH "+oneTool, "changeTool", Decide, "Change the name, the description or the position of a tool for agents; null removes a setting from the file", changeTool)
 	EnableTool  = declareOperation("POST "+oneTool+"/enable", "enableTool", Decide, "Enable a tool", (*ops.Admin).EnableTool)
 	DisableTool = declareOperation("POST "+oneTool+"/disable", "disableTool", Decide, "Disable a tool", (*ops.Admin).DisableTool)
 	ApproveTool = declareOperation("POST "+oneTool+"/approve", "approveTool", Decide, "Approve the tool definition with this fingerprint", (*ops.Admin).ApproveTool)

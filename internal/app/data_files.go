@@ -63,7 +63,7 @@ func (d *daemon) recreateMissingFiles() error {
 	listener := httpserver.New(socket, d.listeners[1].Options)
 	d.running.Go(func() {
 		if err := d.servers[1].Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			d.logger.Error("the socket of the command line has ended", "error", err)
+			d.logger.Error("the listener of the command-line socket stopped", "error", err)
 		}
 	})
 	return nil

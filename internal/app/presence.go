@@ -91,7 +91,7 @@ func (d *daemon) recordAnchorFingerprintDaily(ctx context.Context) {
 	}
 }
 
-// keyringFingerprintStore stores the fingerprint in the system keyring, or the sealed file that replaces it.
+// keyringFingerprintStore stores the fingerprint in the system keyring, or the encrypted file that replaces it.
 type keyringFingerprintStore struct{ vault *secret.Vault }
 
 const anchorKey = "presence anchor"

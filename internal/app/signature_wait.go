@@ -32,7 +32,7 @@ func (v signatureAwaitingStore) LoadTools(ctx context.Context) (map[string][]jso
 		if ctx.Err() != nil { // stopped before
 			return nil, ctx.Err()
 		}
-		v.logger.Error("the signatures are not read yet, so no server is started", "error", err)
+		v.logger.Error("no server starts, because the signatures have not been read yet", "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

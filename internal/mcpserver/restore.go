@@ -15,9 +15,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Sessions that an earlier process, another instance, or the limits of the table have ended, and those that get a session
-// of their own with a server, are rebuilt at the next
-// request. docs/adr/0118-a-session-survives-a-restart.md says what is rebuilt and what is forgotten.
+// A session is rebuilt at the next request if an earlier process, another instance or the limits of the table ended it,
+// or if its client gets its own session with a server. docs/adr/0118-a-session-survives-a-restart.md says what is
+// rebuilt and what is forgotten.
 
 // loadWait is how long a request in an unknown session waits at the start for the key, and for the tools.
 const loadWait = 30 * time.Second
@@ -101,8 +101,8 @@ func (c *clientState) restoreSession(ctx context.Context, id string) error {
 	return err
 }
 
-// findSession returns the session with this ID, which is busy until it is released; nil if there is none, or if it has to be
-// opened again.
+// findSession returns the session with this ID, which is busy until it is released. It returns nil if there is none, or
+// if it must be opened again.
 func (c *clientState) findSession(id string) *sessionEntry {
 	e := c.s.sessions.acquireSession(id, c.actor, c.endpoint)
 	if e != nil && session.IsMoved(e.session) {
@@ -133,7 +133,8 @@ func (c *clientState) followMove(ctx context.Context, err error) bool {
 	return true
 }
 
-// awaitTools waits for a while until the tools of before a restart are known: the client goes on at once.
+// awaitTools waits, within a limit, until the tools from before the restart are loaded, so that the client can continue
+// immediately.
 func (s *Server) awaitTools(ctx context.Context) {
 	if s.ToolsLoaded == nil {
 		return
@@ -222,7 +223,8 @@ func (x *httpRequest) writeNoSession(err error) {
 }
 
 // restoredSession is a rebuilt session. The requests of a server to the client get a mark, because the client may still
-// answer one of before, whose ID the server can have used again. The client is told once that lists may have changed.
+// answer one of before, whose ID the server can have used again. The client is notified once that lists may have
+// changed.
 type restoredSession struct {
 	session.Session
 	mark  string

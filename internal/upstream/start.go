@@ -36,9 +36,9 @@ func (p StartProgress) String() string {
 		return ""
 	case Queued:
 		if p.QueuedBefore == 0 {
-			return "waits for its turn to start, it is the next one"
+			return "waits to start, and is the next server"
 		}
-		return fmt.Sprintf("waits for its turn, %d before it", p.QueuedBefore)
+		return fmt.Sprintf("waits to start, servers before it: %d", p.QueuedBefore)
 	}
 	words := string(p.Step)
 	if p.Runner != "" {

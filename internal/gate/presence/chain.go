@@ -76,7 +76,7 @@ func (c anchorChain) verify(evidence map[string]*Evidence) error {
 	for i := range c {
 		a := &c[i]
 		if a.Before != before {
-			return errors.New("the anchors do not follow one another")
+			return errors.New("an anchor does not name the previous one")
 		}
 		before = a.Fingerprint()
 		signer := c.signerOf(i)

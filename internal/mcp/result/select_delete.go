@@ -15,7 +15,7 @@ func evalDel(r *evaluation, args []*node, in []byte, _ *variableBinding, out emi
 		}
 		steps, ok := toDelSteps(n)
 		if !ok {
-			return newDataError("del takes paths of names and [] alone")
+			return newDataError("del accepts only paths of names and []")
 		}
 		var err error
 		v, err = r.deletePath(v, steps)

@@ -204,7 +204,7 @@ func evalLimit(r *evaluation, args []*node, in []byte, env *variableBinding, out
 	return r.evalNode(args[0], in, env, func(v []byte) error {
 		n, ok := toIndex(v)
 		if !ok || n < 0 {
-			return newDataError("the limit must be a number from 0 on")
+			return newDataError("the limit must be 0 or a positive number")
 		}
 		return r.emitFirstN(n, args[1], in, env, out)
 	})

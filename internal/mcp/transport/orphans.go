@@ -63,7 +63,7 @@ func (d *orphanedRequests) dropExpired(now time.Time) {
 	})
 }
 
-// forget keeps the owner of an orphan that is no longer listed.
+// forget removes an orphan from the list and stores its owner.
 func (d *orphanedRequests) forget(a orphanedRequest) {
 	if d.forgotten && d.owner != a.owner {
 		a.owner = nil

@@ -53,7 +53,7 @@ type StartSlot struct {
 // FinishingInstallCount returns how many package managers are finishing an installation.
 func (q *StartQueue) FinishingInstallCount() int { return int(q.finishing.Load()) }
 
-// WaitingCount returns how many slots wait for their turn.
+// WaitingCount returns the number of starts that wait for a slot.
 func (q *StartQueue) WaitingCount() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
