@@ -284,7 +284,7 @@ var refused = []slip{
 	{what: "a built-in tool misspelt", tool: "retrieve_tool", arguments: `{"query":"notes"}`, code: "-32602", helps: []string{"'retrieve_tools'"}, tool2: toolRetrieve, right: `{"query":"notes"}`},
 }
 
-// required are slips where an intent is obligatory.
+// required are slips in calls that must declare an intent.
 var required = []slip{
 	{what: "no intent", tool: inRead, arguments: rightA, code: "MISSING_INTENT", helps: []string{`intent: {"operation_type": "read"}`}, right: `{"name":"s:list","args":{"folder":"a"},"intent": {"operation_type": "read"}}`, got: listA},
 	{what: "an empty intent", tool: inRead, arguments: `{"name":"s:list","args":{"folder":"a"},"intent":""}`, code: "MISSING_INTENT", helps: []string{`intent: {"operation_type": "read"}`}, right: `{"name":"s:list","args":{"folder":"a"},"intent": {"operation_type": "read"}}`, got: listA},

@@ -113,9 +113,9 @@ func (c *clientState) findSession(id string) *sessionEntry {
 	return e
 }
 
-// followMove opens the session again if it has moved just before a message, and reports whether the message can be sent
+// reopenIfMoved opens the session again if it has moved just before a message, and reports whether the message can be sent
 // again.
-func (c *clientState) followMove(ctx context.Context, err error) bool {
+func (c *clientState) reopenIfMoved(ctx context.Context, err error) bool {
 	if !errors.Is(err, session.ErrMoved) || c.entry == nil || c.entry.owner == nil {
 		return false
 	}
@@ -189,8 +189,8 @@ func (c *clientState) rebuildSession(ctx context.Context, id string, params json
 	return nil
 }
 
-// endForGood ends a session that the client or the server has ended, so that it is not rebuilt.
-func (c *clientState) endForGood(ctx context.Context, e *sessionEntry) {
+// endPermanently ends a session that the client or the server has ended, so that it is not rebuilt.
+func (c *clientState) endPermanently(ctx context.Context, e *sessionEntry) {
 	if _, until, ok := c.readSignedID(ctx, e.id); ok {
 		c.s.restorer.markEnded(e.record, until)
 	}
@@ -241,13 +241,13 @@ func (s *restoredSession) Do(ctx context.Context, r *session.Request) (session.R
 		return s.Session.Do(ctx, r)
 	}
 	marked := *r
-	marked.Say = s.markRequests(r.Say)
+	marked.Say = s.markServerRequestIDs(r.Say)
 	return s.Session.Do(ctx, &marked)
 }
 
 // Listen implements session.Session.
 func (s *restoredSession) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	return s.Session.Listen(ctx, s.markRequests(say), func() {
+	return s.Session.Listen(ctx, s.markServerRequestIDs(say), func() {
 		opened()
 		s.once.Do(func() {
 			for _, method := range s.lists {
@@ -266,8 +266,8 @@ func (s *restoredSession) AnswerServerQuestion(ctx context.Context, id json.RawM
 	return s.Session.AnswerServerQuestion(ctx, own, r)
 }
 
-// markRequests marks the IDs of a server's requests, also where the server cancels one.
-func (s *restoredSession) markRequests(say func(session.Event)) func(session.Event) {
+// markServerRequestIDs marks the IDs of a server's requests, also where the server cancels one.
+func (s *restoredSession) markServerRequestIDs(say func(session.Event)) func(session.Event) {
 	return func(e session.Event) {
 		switch {
 		case e.ID != nil:

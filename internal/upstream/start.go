@@ -80,7 +80,7 @@ func (b *serverBase) startProgress(st *State) StartProgress {
 		p.Since = time.Unix(0, began)
 	}
 	if b.runner.Installs && st.ProtocolVersion == "" {
-		p.Step, p.Trouble = Installing, b.startSlot.Load().FetchTrouble()
+		p.Step, p.Trouble = Installing, b.startSlot.Load().DownloadProblem()
 	}
 	return p
 }
@@ -111,7 +111,7 @@ func (b *serverBase) waitForStartSlot(ctx context.Context) error {
 // releaseStartSlot releases the server's slot in the start queue.
 func (b *serverBase) releaseStartSlot(ready bool) { b.startSlot.Swap(nil).Release(ready) }
 
-// connectTryDuration returns how long the current attempt has been running.
-func (b *serverBase) connectTryDuration(now time.Time) time.Duration {
+// currentAttemptDuration returns how long the current attempt has been running.
+func (b *serverBase) currentAttemptDuration(now time.Time) time.Duration {
 	return now.Sub(time.Unix(0, b.tryStarted.Load()))
 }

@@ -32,9 +32,9 @@ const (
 	maxOrphans = 256
 )
 
-// mayStillRun reports whether the server may still execute a request that failed with err, because it was abandoned or
+// mayStillBeExecuting reports whether the server may still execute a request that failed with err, because it was abandoned or
 // its response is incomplete.
-func mayStillRun(err error) bool {
+func mayStillBeExecuting(err error) bool {
 	if err == nil || session.IsNotSent(err) || errors.Is(err, ErrNoMessage) {
 		return false
 	}

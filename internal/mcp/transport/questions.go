@@ -75,7 +75,7 @@ func (p *pendingRequests) openQuestion(e session.Event, from *pendingRequest) *p
 		to = p.onlyClient()
 	}
 	id := string(e.ID)
-	if to == nil || !to.takesQuestions() || to.asked >= maxAsked || p.asked[id] != nil || from == nil && !p.queueEvent(to, e) {
+	if to == nil || !to.canAnswerQuestions() || to.asked >= maxAsked || p.asked[id] != nil || from == nil && !p.queueEvent(to, e) {
 		return nil
 	}
 	if p.asked == nil {
@@ -98,7 +98,7 @@ func (p *pendingRequests) onlyClient() (newest *pendingRequest) {
 			return nil
 		}
 		any = to
-		if to.takesQuestions() && (newest == nil || to.id > newest.id) {
+		if to.canAnswerQuestions() && (newest == nil || to.id > newest.id) {
 			newest = to
 		}
 	}
@@ -108,8 +108,8 @@ func (p *pendingRequests) onlyClient() (newest *pendingRequest) {
 	return newest
 }
 
-// takesQuestions reports whether the caller of s can be asked.
-func (s *sentRequest) takesQuestions() bool {
+// canAnswerQuestions reports whether the caller of s can be asked.
+func (s *sentRequest) canAnswerQuestions() bool {
 	return s.Say != nil && s.Call == nil && s.listenID == nil
 }
 

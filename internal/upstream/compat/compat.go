@@ -186,7 +186,7 @@ func (c *serverClients) openSession(ctx context.Context, initialize *session.Req
 		case !c.sv.NeedsOwnSession(on, wirejson.Find(initialize.Params, "capabilities"), !initialize.WithoutTasks):
 			s, reply, err := c.openSessionOfKind(ctx, initialize, kindShared)
 			if s != nil {
-				s.shared.setMovable()
+				s.shared.allowMoveToOwnSession()
 				if s.needsOwn(on) { // learned in the meantime
 					s.moveAway()
 				}

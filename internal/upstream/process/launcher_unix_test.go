@@ -28,7 +28,7 @@ func TestKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.SpareLeftovers(true)
+	p.LetLeftoversFinish(true)
 	line, err := bufio.NewReader(p.Stdout).ReadString('\n')
 	child, _ := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil || child == 0 {

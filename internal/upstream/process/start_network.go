@@ -153,7 +153,7 @@ func (s *StartWatch) watchNetwork(done <-chan struct{}, source string) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.slot.setFetchTrouble(why)
+		s.slot.setDownloadProblem(why)
 		if why == "" {
 			return
 		}
