@@ -28,7 +28,7 @@ type model struct {
 	got     []string // by the server: tool and arguments
 }
 
-// StartProgress is that of servers that are there.
+// StartProgress returns the start progress of known servers.
 func (*model) StartProgress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
 func (*model) Deviations(string) []string               { return nil }

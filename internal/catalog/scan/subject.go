@@ -229,7 +229,8 @@ func (s textContext) isHonestSilence(i, end int) bool {
 	return false
 }
 
-// isOwnQuestion reports whether the words from i to end are about the request of the user, for which the tool has a parameter or its name.
+// isOwnQuestion reports whether the words from i to end refer to the user's request, and the tool has a parameter or a
+// name for this request.
 func (s textContext) isOwnQuestion(i, end int) bool {
 	own := false
 	for _, w := range s.matcher.words[i:end] {
