@@ -219,7 +219,7 @@ type PastChange struct {
 	Created  bool       `json:"created" doc:"Whether the file was created."`
 	Undone   *time.Time `json:"undone,omitempty"`
 	Partly   bool       `json:"partly,omitempty" doc:"Whether another program had changed the file since, so that only the entries were restored."`
-	Undoable bool       `json:"undoable" doc:"Whether the change can be undone. Only the last change of a file that is not undone yet can."`
+	Undoable bool       `json:"undoable" doc:"Whether the change can be undone. Only the last change of a file that was not undone can be undone."`
 }
 
 // PastChanges returns the latest changes, newest first.
@@ -289,7 +289,7 @@ func (a *LocalClients) UndoLastConnect(word string) ([]PastChange, error) {
 			return a.undoChanges(back)
 		}
 	}
-	return nil, problem.New(problem.NotFound, "No change of "+c.Name+" is left to undo.", "Only what `mcpproxy connect` and `disconnect` wrote can be undone.")
+	return nil, problem.New(problem.NotFound, "No change of "+c.Name+" is left to undo.", "Only changes by `mcpproxy connect` and `mcpproxy disconnect` can be undone.")
 }
 
 func (a *LocalClients) undoChanges(all []PastChange) ([]PastChange, error) {

@@ -57,7 +57,7 @@ func (c clientPermissions) rulesFor(e clients.Env, t Target, tools []ProxyTool) 
 	return r, err
 }
 
-// Preview is the effect of a change of a client's file.
+// Preview describes the effect of a change to a client's file.
 type Preview struct {
 	Rules
 	Target     string   `json:"target,omitempty" doc:"The target of path, if path is a symbolic link."`
@@ -94,7 +94,7 @@ func PreparePlan(e clients.Env, word string, tools []ProxyTool) (Plan, error) {
 	}
 	switch {
 	case c.edits == nil:
-		return Plan{}, problem.New(problem.NotFound, "No file holds the permissions of "+c.Name+".", r.ByHand)
+		return Plan{}, problem.New(problem.NotFound, "No file contains the permissions of "+c.Name+".", r.ByHand)
 	case r.Path == "":
 		return Plan{}, problem.New(problem.NotFound, "No rule in a file would make "+c.Name+" do what MCPProxy recommends.", cmp.Or(r.ByHand, strings.Join(r.Notes, " ")))
 	}
