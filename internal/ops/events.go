@@ -19,6 +19,7 @@ const (
 	EventToolChanged    EventKind = "tool.changed"
 	EventConfigChanged  EventKind = "config.changed"
 	EventPendingChanged EventKind = "pending.changed" // pending calls or leases changed
+	EventPauseChanged   EventKind = "pause.changed"   // calls were paused or resumed
 	EventLoginNeeded    EventKind = "login.needed"    // a server requires a login of the user
 	EventLoginFailed    EventKind = "login.failed"    // a login of the user to a server has failed
 	EventReset          EventKind = "reset"
@@ -27,7 +28,7 @@ const (
 // Words returns the kinds that a client can select.
 func (EventKind) Words() []string {
 	return []string{string(EventCallStarted), string(EventCallCompleted), string(EventPolicyDecision), string(EventRecorded),
-		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged), string(EventPendingChanged), string(EventLoginNeeded), string(EventLoginFailed)}
+		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged), string(EventPendingChanged), string(EventPauseChanged), string(EventLoginNeeded), string(EventLoginFailed)}
 }
 
 // EventRecord is the data of an activity event: a record without arguments and response.

@@ -30,6 +30,7 @@ type changeSet struct {
 	keys    []string
 	refused string
 	pending bool // whether pending calls or leases changed
+	pause   bool // whether calls were paused or resumed
 	logins  []loginChange
 }
 
@@ -40,7 +41,7 @@ type loginChange struct {
 }
 
 func (c *changeSet) isEmpty() bool {
-	return len(c.servers) == 0 && !c.config && !c.pending && len(c.logins) == 0
+	return len(c.servers) == 0 && !c.config && !c.pending && !c.pause && len(c.logins) == 0
 }
 
 func (c *changeSet) addServerChange(server string, what changeScope) {
@@ -99,7 +100,7 @@ func sameTools(a, b []*catalog.Tool) bool {
 
 // newFullChangeSet returns a change set that makes a listener reload everything.
 func newFullChangeSet() changeSet {
-	return changeSet{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true}
+	return changeSet{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true, pause: true}
 }
 
 // appendEventsTo appends the events of changes to a chunk, at the chunk's end position.
@@ -140,6 +141,9 @@ func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers 
 	}
 	if c.pending {
 		say(EventPendingChanged, struct{}{})
+	}
+	if c.pause {
+		say(EventPauseChanged, struct{}{})
 	}
 	for _, l := range c.logins {
 		say(l.kind, toolsChangedData{l.server})
