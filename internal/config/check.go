@@ -210,9 +210,7 @@ func CheckProfileName(name string) error {
 }
 
 // CheckServerPattern returns an error if the text is neither a possible server name nor a pattern.
-func CheckServerPattern(s string) error { return checkServerPattern(s) }
-
-func checkServerPattern(s string) error {
+func CheckServerPattern(s string) error {
 	if strings.Trim(s, "*?") == "" && s != "" {
 		return nil
 	}
@@ -241,7 +239,7 @@ func checkToolPattern(s string) error {
 	if !ok {
 		return errors.New(quoteClipped(s) + " is not a tool: write server:tool, in which * matches any characters")
 	}
-	if err := checkServerPattern(server); err != nil {
+	if err := CheckServerPattern(server); err != nil {
 		return err
 	}
 	return checkPattern(name)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 
@@ -163,9 +164,11 @@ func TestNotifications(t *testing.T) {
 		}
 	}
 	d.awaitTools("s:wipe", "s:look")
+	began := time.Now()
 	call(1)
 	call(1) // joins the same question
 	awaitNotification(1, "call.held s:wipe 1")
+	t.Logf("desktop and webhooks know of both calls %v after the first; each waited for 1 s", time.Since(began)) // TestNotificationsAreRateLimited checks the time
 	d.stop()
 	upstream.define(wipe, changed)
 	d.start()

@@ -1,7 +1,9 @@
 package ops
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -237,4 +239,25 @@ type PrimitiveRef struct {
 type PrimitiveDecision struct {
 	PrimitiveRef
 	SeenFingerprint
+}
+
+// StreamFunc writes an answer until it is complete or ctx is done. Each write is flushed, so it should consist of whole
+// lines. An error before the first write is returned to the client. A later error aborts the answer.
+type StreamFunc func(ctx context.Context, w io.Writer) error
+
+// Download is a stream with its media type and a suggested file name.
+type Download struct {
+	Type, Name string
+	Stream     StreamFunc
+}
+
+// ShellQuote quotes a word for a shell.
+func ShellQuote(word string) string {
+	plain := func(r rune) bool {
+		return strings.ContainsRune("/._-+:@%,=", r) || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/clients/textedit"
@@ -284,6 +285,22 @@ func NotUndoneRuleChanges(j *clients.Journal, e clients.Env, word string) ([]cli
 	f := c.targetFile(e)
 	return slices.DeleteFunc(changes, func(change clients.Change) bool {
 		return change.What != journalLabel(c.ID) || change.Undone != nil || change.Path != f.Path
+	}), err
+}
+
+// RemovedRules reports whether the disconnect of a client removed rules that MCPProxy wrote.
+func RemovedRules(j *clients.Journal, disconnect clients.Change) (bool, error) {
+	changes, err := j.Changes()
+	_, client, _ := strings.Cut(disconnect.What, " ")
+	var before time.Time // of the disconnect before
+	for _, c := range changes {
+		if c.What == disconnect.What && c.At.Before(disconnect.At) {
+			before = c.At
+			break
+		}
+	}
+	return slices.ContainsFunc(changes, func(c clients.Change) bool {
+		return c.What == journalLabel(client) && c.Withdrawn && c.Undone.After(before) && !c.Undone.After(disconnect.At)
 	}), err
 }
 

@@ -48,7 +48,10 @@ func (l *linkCore) allowQuestions() {
 // reply stream it arrived, or nil.
 func (l *linkCore) routeQuestion(m *wirejson.Message, e session.Event, from *pendingRequest) {
 	if l.Asks && mcp.QuestionCapability(m.Method) != "" {
-		l.Reports.QuestionAsked(m.Method)
+		// Many servers ask for roots once, when the connection begins, and work without them.
+		if m.Method != mcp.ListRoots || from != nil || l.roots.Swap(true) {
+			l.Reports.QuestionAsked(m.Method)
+		}
 		if isAboutRequest(&e) && l.pending.deliverQuestion(e, from) {
 			return
 		}

@@ -327,8 +327,11 @@ func TestQuestionsAboutTheSession(t *testing.T) {
 		f.untilReady(t, spec.Name, 0)
 		for tool, capabilities := range map[string]string{"url": `{"elicitation":{"form":{},"url":{}}}`, "roots": `{"roots":{}}`} {
 			p := f.player(t, spec.Name, "p", capabilities)
-			if got := p.must(tool, ""); got != refused {
-				t.Errorf("%s, %s: %q", spec.Name, tool, got)
+			first := map[bool]int{true: 2, false: 1}[tool == "roots" && spec.Name == "stdio"] // the first may be the one of the start
+			for n := range first {
+				if got := p.must(tool, ""); got != refused {
+					t.Errorf("%s, %s, question %d: %q", spec.Name, tool, n, got)
+				}
 			}
 			p.moved()
 			p.open(capabilities)

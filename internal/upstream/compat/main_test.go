@@ -19,6 +19,7 @@ import (
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
@@ -165,6 +166,15 @@ func stdioSpec(t testing.TB, name, server string) Spec {
 
 func httpSpec(t testing.TB, name string, s *mcptest.Server) Spec {
 	return Spec{Name: name, Transport: HTTP, URL: mcptest.Serve(t, s).URL}
+}
+
+// modernParams returns params with the metadata of a modern request.
+func modernParams(params string) json.RawMessage {
+	meta := cloneObjectOrEmpty(wirejson.Find([]byte(params), "_meta"))
+	meta = wirejson.SetMember(meta, mcp.MetaVersion, json.RawMessage(`"`+mcp.Modern+`"`))
+	meta = wirejson.SetMember(meta, mcp.MetaCapabilities, json.RawMessage("{}"))
+	meta = wirejson.SetMember(meta, mcp.MetaClientInfo, json.RawMessage(`{"name":"mcpproxy","version":"c"}`))
+	return wirejson.SetMember([]byte(params), "_meta", meta)
 }
 
 // call calls a tool with arguments as JSON.

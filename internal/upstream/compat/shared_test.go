@@ -21,7 +21,6 @@ import (
 
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
-	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/testutil/mcptest"
@@ -768,7 +767,7 @@ func TestSharedModernSubscription(t *testing.T) {
 		events, done := make(chan string, 100), make(chan error, 1)
 		go func() {
 			_, err := f.Relay(ctx, server, nil, session.Request{ID: json.RawMessage(`"s"`), Method: mcp.Listen, Say: func(e session.Event) { events <- string(e.AppendMessage(nil)) },
-				Params: transport.AddIdentityToParams(json.RawMessage(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///x"]}}`), "c")})
+				Params: modernParams(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///x"]}}`)})
 			done <- err
 		}()
 		if first := <-events; !strings.Contains(first, mcp.Acknowledged) || !strings.Contains(first, `"file:///x"`) {

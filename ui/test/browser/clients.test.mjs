@@ -106,6 +106,25 @@ test("a client's own command is run, and one that gets less has a token of its o
   assert.equal(await readFile(join(daemon.dir, ".gemini/settings.json"), "utf8"), `{"mcpServers": {"mcpproxy": {"httpUrl": "${daemon.url}/mcp"}}}`);
 });
 
+test("a connected client gets another surface, and keeps its profile", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true, home: { ".cursor/mcp.json": "{}" }, at: "clients", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
+  const file = join(daemon.dir, ".cursor/mcp.json");
+  await writeFile(file, JSON.stringify({ mcpServers: { mcpproxy: { url: `${daemon.url}/mcp/p/research` } } }));
+  await visit("clients?id=cursor");
+  const drawer = page.locator(".drawer");
+  const choice = drawer.getByLabel("The client sees");
+  assert.equal(await choice.inputValue(), "search");
+  await choice.selectOption("lanes");
+  await drawer.locator("ins", { hasText: "/mcp/p/research/all/read" }).first().waitFor();
+  assert.deepEqual(await axeInBoth(page), []);
+  await drawer.getByRole("button", { name: "Write to file" }).click();
+  await page.getByText("Connected Cursor.").waitFor();
+  assert.deepEqual(Object.values(JSON.parse(await readFile(file, "utf8")).mcpServers).map((s) => s.url), ["read", "write", "destructive"].map((lane) => `${daemon.url}/mcp/p/research/all/${lane}`));
+  await drawer.getByText("every tool by name, an entry for each lane (now)").waitFor({ state: "attached" });
+  assert.equal(await choice.inputValue(), "lanes");
+  assert.equal(await drawer.getByRole("button", { name: "Write to file" }).count(), 0, "there is nothing left to write");
+});
+
 test("a token is made, shown once, and revoked", async (t) => {
   const { page, daemon, api } = await scene(t, { demo: true, at: "clients", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
   await page.getByText("A token limits a client").waitFor();
