@@ -86,7 +86,7 @@ func waitingServerNames(ctx context.Context, c *api.Client, typed string) []stri
 	if len(waiting.Servers) == 0 {
 		return serverNames(ctx, c, typed)
 	}
-	return mapToStrings(waiting.Servers, func(s ops.WaitingServer) string { return s.Name })
+	return mapSlice(waiting.Servers, func(s ops.WaitingServer) string { return s.Name })
 }
 
 // approveFlags are the flags of `tools approve`.
@@ -190,11 +190,9 @@ func (b *batchApprovalResult) approveDefinitions(ctx context.Context, c *api.Cli
 		}
 	}
 	for part := range slices.Chunk(together, ops.MaxBatch) {
-		var in ops.ToolsApproval
-		for _, w := range part {
-			in.Tools = append(in.Tools, ops.NamedDefinition{Name: w.definition.qualifiedName(), Kind: w.definition.Kind, Fingerprint: w.Fingerprint})
-		}
-		out, err := api.ApproveTools.Call(ctx, c, in)
+		out, err := api.ApproveTools.Call(ctx, c, ops.ToolsApproval{Tools: mapSlice(part, func(w waitingDefinition) ops.NamedDefinition {
+			return ops.NamedDefinition{Name: w.definition.qualifiedName(), Kind: w.definition.Kind, Fingerprint: w.Fingerprint}
+		})})
 		for i, w := range part {
 			if err == nil {
 				done(w, out.Results[i].RefusalError())
@@ -312,10 +310,6 @@ func addApprovalFields(p *printer, f *fieldList, t *ops.Trust) {
 	if t.OffBy != "" {
 		f.add("Disabled", strings.TrimSpace(p.formatTime(t.OffAt)+" by "+toOneLine(t.OffBy)))
 	}
-}
-
-func writeToolDisabled(p *printer, v ops.ToolView) {
-	p.writeLine("%s is disabled.", toOneLine(v.Name))
 }
 
 func writeToolEnabled(p *printer, v ops.ToolView) {

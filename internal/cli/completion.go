@@ -62,7 +62,7 @@ func fixedValuesOfKind(name string) []string {
 	case "field":
 		return activity.ErasableField("").Words()
 	case "export format":
-		return ops.ExportFormat("").Words()
+		return api.ExportActivity.AllowedValues("format")
 	case "group":
 		return activity.GroupBy("").Words()
 	case "record status":
@@ -78,11 +78,7 @@ func fixedValuesOfKind(name string) []string {
 
 // definitionKindNames returns the names of the definition kinds, tools first.
 func definitionKindNames() []string {
-	all := []string{tool.KindTool.Label()}
-	for _, kind := range tool.PrimitiveKinds() {
-		all = append(all, kind.Label())
-	}
-	return all
+	return mapSlice(append([]tool.DefinitionKind{tool.KindTool}, tool.PrimitiveKinds()...), tool.DefinitionKind.Label)
 }
 
 // newFixedCompletion returns a completion that offers fixed words.
@@ -125,9 +121,8 @@ func (r *invocation) completeFromDaemon(values completionFunc) cobra.CompletionF
 	}
 }
 
-// mapToStrings applies f to each element.
-func mapToStrings[T any](all []T, f func(T) string) []string {
-	var out []string
+// mapSlice returns the results of f for the elements of a list, nil for an empty one.
+func mapSlice[T, R any](all []T, f func(T) R) (out []R) {
 	for _, one := range all {
 		out = append(out, f(one))
 	}
@@ -149,11 +144,8 @@ func (r *invocation) completeCallerThenTool() cobra.CompletionFunc {
 }
 
 func callerNames(ctx context.Context, c *api.Client, typed string) []string {
-	names := slices.Concat(clients.ClientIDs(), profileNames(ctx, c, typed))
-	for _, name := range tokenNames(ctx, c, typed) {
-		names = append(names, "agent:"+name)
-	}
-	return names
+	tokens := mapSlice(tokenNames(ctx, c, typed), func(name string) string { return "agent:" + name })
+	return slices.Concat(clients.ClientIDs(), profileNames(ctx, c, typed), tokens)
 }
 
 // completionFunc returns the values that a completion offers. It returns none after an error.
@@ -164,7 +156,7 @@ func namesFrom[In, Out, Row any](op *api.Op[In, Out], rows func(Out) []Row, name
 	return func(ctx context.Context, c *api.Client, _ string) []string {
 		var all In
 		out, _ := op.Call(ctx, c, all)
-		return mapToStrings(rows(out), name)
+		return mapSlice(rows(out), name)
 	}
 }
 
@@ -182,7 +174,7 @@ var (
 func toolNamesOfStatus(status string) completionFunc {
 	return func(ctx context.Context, c *api.Client, _ string) []string {
 		all, _ := fetchAllTools(ctx, c, ops.ToolQuery{ToolFilter: ops.ToolFilter{Status: status}})
-		return mapToStrings(all.Tools, func(t ops.ToolView) string { return t.Name })
+		return mapSlice(all.Tools, func(t ops.ToolView) string { return t.Name })
 	}
 }
 
@@ -237,12 +229,12 @@ func (r *invocation) completeToolsOfServer() cobra.CompletionFunc {
 		}
 		return r.completeFromDaemon(func(ctx context.Context, c *api.Client, _ string) []string {
 			all, _ := fetchAllTools(ctx, c, ops.ToolQuery{ToolFilter: ops.ToolFilter{Server: args[0]}})
-			return mapToStrings(all.Tools, func(t ops.ToolView) string { return t.Tool })
+			return mapSlice(all.Tools, func(t ops.ToolView) string { return t.Tool })
 		})(cmd, args, typed)
 	}
 }
 
 func toolNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := fetchAllTools(ctx, c, ops.ToolQuery{})
-	return mapToStrings(all.Tools, func(t ops.ToolView) string { return t.Name })
+	return mapSlice(all.Tools, func(t ops.ToolView) string { return t.Name })
 }

@@ -190,11 +190,8 @@ type narrowingStep struct {
 }
 
 // columnHidingSteps returns steps that leave out one column each.
-func columnHidingSteps(columns ...string) (out []narrowingStep) {
-	for _, column := range columns {
-		out = append(out, narrowingStep{column: column})
-	}
-	return out
+func columnHidingSteps(columns ...string) []narrowingStep {
+	return mapSlice(columns, func(column string) narrowingStep { return narrowingStep{column: column} })
 }
 
 // addNoteToSteps sets the note that is printed if a step is applied.

@@ -13,11 +13,9 @@ import (
 
 // toReviewedDefinitions converts the review of a server to a list of its definitions, tools first.
 func toReviewedDefinitions(v ops.ServerReview) []ops.ReviewedOffer {
-	var all []ops.ReviewedOffer
-	for _, t := range v.Tools {
-		all = append(all, ops.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, ApprovalStatus: t.ApprovalStatus, Definition: t.Definition, Changes: t.Changes, ScanResult: t.ScanResult})
-	}
-	return append(all, v.Offers...)
+	return append(mapSlice(v.Tools, func(t ops.ReviewedTool) ops.ReviewedOffer {
+		return ops.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, ApprovalStatus: t.ApprovalStatus, Definition: t.Definition, Changes: t.Changes, ScanResult: t.ScanResult}
+	}), v.Offers...)
 }
 
 // writeReviewedDefinitions shows the definitions of a server that an approval would cover.

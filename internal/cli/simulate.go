@@ -63,10 +63,7 @@ func addFileNameToMistakes(err error, path string) error {
 	if json.Unmarshal(raw, &mistakes) != nil || len(mistakes) == 0 {
 		return err
 	}
-	var lines []config.Mistake
-	for _, m := range mistakes {
-		lines = append(lines, config.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
-	}
+	lines := mapSlice(mistakes, func(m ops.Mistake) config.Mistake { return config.Mistake(m) })
 	whole := config.NewMistakesError(filepath.Base(path), lines)
 	return problem.New(p.Code, whole.Message, "No call was evaluated. `mcpproxy config validate "+shellQuoteWord(path)+"` checks the file.").With("mistakes", mistakes)
 }

@@ -504,9 +504,7 @@ func formatEnvironment(v ops.ServerReview) string {
 	if len(v.ProposedEnv) == 0 {
 		return escapeInvisibleLine(strings.Join(v.Launch.Env, ", "))
 	}
-	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(v.ProposedEnv)) {
-		lines = append(lines, shellQuoteWord(name)+"="+shellQuoteWord(v.ProposedEnv[name]))
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(mapSlice(slices.Sorted(maps.Keys(v.ProposedEnv)), func(name string) string {
+		return shellQuoteWord(name) + "=" + shellQuoteWord(v.ProposedEnv[name])
+	}), "\n")
 }

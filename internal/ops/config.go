@@ -102,10 +102,7 @@ func (s *ConfigOperations) toMaskedProblem(err error, mistakes []Mistake, of mas
 		}
 		return out
 	}
-	var lines []config.Mistake
-	for _, m := range mistakes {
-		lines = append(lines, config.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
-	}
+	lines := mapSlice(mistakes, func(m Mistake) config.Mistake { return config.Mistake(m) })
 	whole := config.NewMistakesError(filepath.Base(s.live.Path()), lines)
 	return problem.New(p.Code, whole.Message, p.Hint).With("mistakes", mistakes)
 }
@@ -139,7 +136,7 @@ type KeyDifference struct {
 type Mistake struct {
 	Line    int    `json:"line" doc:"The line number, from 1. 0 if the mistake has no position in the text."`
 	Column  int    `json:"column" doc:"The column in characters, from 1."`
-	Key     string `json:"key,omitempty" doc:"The key, such as mcpServers.github.args[0]. Absent if unknown."`
+	Path    string `json:"key,omitempty" doc:"The key, such as mcpServers.github.args[0]. Absent if unknown."`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 }
@@ -267,9 +264,7 @@ func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigR
 	var keys []string
 	if refused == nil {
 		_, a := s.live.CheckText(whole)
-		for _, d := range a.Differences {
-			keys = append(keys, d.Key)
-		}
+		keys = differingKeys(a.Differences)
 		if a.Err != nil {
 			refused = s.toMaskedProblem(a.Err, shown.toMaskedMistakes(a.Mistakes), shown)
 		}
@@ -346,9 +341,7 @@ func (s *ConfigOperations) validateText(match, text string) (Validation, error) 
 	}
 	v.Warnings = shown.redactTexts(a.Warnings)
 	v.Changes = s.maskedDifferences(shown, a.Differences)
-	for _, d := range a.Grants {
-		v.Widens = append(v.Widens, d.Key)
-	}
+	v.Widens = append(v.Widens, differingKeys(a.Grants)...)
 	if a.NeedsRestart != nil {
 		v.NeedsRestart = a.NeedsRestart
 	}
@@ -371,16 +364,16 @@ func (s *ConfigOperations) ParseMaskedText(text string) (*config.Config, error) 
 
 // ConfirmChanges applies the changes of the file that grant more access. If presence is on, a user must sign them.
 func (s *ConfigOperations) ConfirmChanges(ctx context.Context, c Caller, _ Nothing) (Config, error) {
-	var keys []string
-	for _, d := range s.live.Unconfirmed().Differences {
-		keys = append(keys, d.Key)
-	}
-	return s.changeFile(ctx, c, "confirm_config", keys, func() error {
+	return s.changeFile(ctx, c, "confirm_config", differingKeys(s.live.Unconfirmed().Differences), func() error {
 		return s.withMaskedError(func() error {
 			_, err := s.live.ConfirmFile(s.gateway.configConfirmFunc(ctx))
 			return err
 		})
 	})
+}
+
+func differingKeys(all []config.Difference) []string {
+	return mapSlice(all, func(d config.Difference) string { return d.Key })
 }
 
 // maskedDifferences converts differences for display, with secrets masked.

@@ -155,11 +155,9 @@ func (t maskedConfig) unmaskWithPositions(text string) (unmaskedConfig, []Mistak
 	out.whole = append(out.whole, text[at:]...)
 	setSecretPositions(out.replacements, out.whole)
 	setSecretPositions(unknown, []byte(text))
-	var mistakes []Mistake
-	for _, u := range unknown {
-		mistakes = append(mistakes, Mistake{u.line, u.column, "", u.placeholder + " does not represent a secret of the file", "write the value itself"})
-	}
-	return out, mistakes
+	return out, mapSlice(unknown, func(u maskedSecret) Mistake {
+		return Mistake{u.line, u.column, "", u.placeholder + " does not represent a secret of the file", "write the value itself"}
+	})
 }
 
 // findExposedSecrets reports secrets that were restored in places that are not masked when the text is shown.

@@ -131,9 +131,7 @@ func (t *importRun) prepareServer(ctx context.Context, c importCandidate, r *Res
 	launch := c.entry.Launch
 	if t.Keyring {
 		launch = replaceLaunchSecrets(launch, c.secrets, keyringReference)
-		for _, s := range c.secrets {
-			r.Secrets = append(r.Secrets, s.name)
-		}
+		r.Secrets = append(r.Secrets, mapSlice(c.secrets, func(s launchSecret) string { return s.name })...)
 		slices.Sort(r.Secrets)
 		r.Secrets = slices.Compact(r.Secrets)
 	}
@@ -380,10 +378,7 @@ func (o *ImportOperations) ImportServers(ctx context.Context, c Caller, in Impor
 	if in.DryRun {
 		return h.ImportServers(ctx, in.IDs, in.ImportOptions)
 	}
-	var names []string
-	for _, i := range chosen {
-		names = append(names, h.all[i].Name)
-	}
+	names := mapSlice(chosen, func(i int) string { return h.all[i].Name })
 	err = o.gateway.runConfigChange(c, "import_servers", problem.ClipName(strings.Join(names, ", ")), func() error {
 		out, err = h.ImportServers(ctx, in.IDs, in.ImportOptions)
 		return err

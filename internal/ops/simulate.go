@@ -93,11 +93,6 @@ const (
 	Unknown Outcome = "unknown"
 )
 
-// Words returns all outcomes.
-func (Outcome) Words() []string {
-	return []string{string(Allowed), string(Refused), string(Asked), string(Unknown)}
-}
-
 // Trial is the result of evaluating recorded calls under a candidate configuration.
 type Trial struct {
 	Since    time.Time    `json:"since"`
@@ -120,8 +115,8 @@ type TrialGroup struct {
 	Tool     string    `json:"tool" doc:"The tool id: server:tool."`
 	Variant  string    `json:"tool_variant" words:"variant"`
 	Called   string    `json:"called,omitempty" doc:"How the tool was called. lane: with a calling tool. name: by its own name."`
-	Was      Outcome   `json:"was"`
-	Would    Outcome   `json:"would"`
+	Was      Outcome   `json:"was" enum:"allowed,refused,asked,unknown"`
+	Would    Outcome   `json:"would" enum:"allowed,refused,asked,unknown"`
 	Check    string    `json:"check,omitempty" words:"check" doc:"The check that would reject the calls, or that rejected them."`
 	Code     string    `json:"code,omitempty" doc:"The error code of the rejection. Absent if there is none."`
 	Status   string    `json:"status,omitempty" words:"status" doc:"The status because of which the tool would be, or was, locked. Absent if the tool was not the reason."`
