@@ -72,9 +72,7 @@ func writeWaitingApprovals(p *printer, waiting ops.Waiting) {
 		narrow: slices.Concat(columnHidingSteps("AGE"), addNoteToSteps(howToDecideHint, columnHidingSteps("REVIEW AND APPROVE")), columnTruncationStep("ITEM", 24), columnTruncationStep("REASON", 10), columnHidingSteps("FINDINGS"), columnTruncationStep("ITEM", 8)),
 		exact:  true,
 	}.write(p, toWaitingRows(waiting))
-	for _, warning := range waiting.Warnings {
-		p.addNote("%s", toOneLine(warning))
-	}
+	p.addNotes(mapSlice(waiting.Warnings, toOneLine))
 	noteUnlistedDefinitions(p, tool.KindTool, waiting)
 	noteUnlistedDefinitions(p, tool.KindPrompt, waiting)
 }

@@ -22,19 +22,11 @@ import (
 // completionForValueKind returns the completion for an argument type: values from the daemon or fixed values. It
 // returns nil if the type has no completion.
 func (r *invocation) completionForValueKind(name string) cobra.CompletionFunc {
-	switch name {
-	case "server":
-		return r.completeFromDaemon(serverNames)
-	case "server:tool":
-		return r.completeFromDaemon(toolNames)
-	case "profile":
-		return r.completeFromDaemon(profileNames)
-	case "id":
-		return r.completeFromDaemon(activityRecordIDs)
-	case "token":
-		return r.completeFromDaemon(tokenNames)
-	case "client":
-		return newFixedCompletion(clients.ClientIDs()...)
+	values := map[string]completionFunc{
+		"server": serverNames, "server:tool": toolNames, "profile": profileNames, "id": activityRecordIDs, "token": tokenNames,
+	}[name]
+	if values != nil {
+		return r.completeFromDaemon(values)
 	}
 	if words := fixedValuesOfKind(name); words != nil {
 		return newFixedCompletion(words...)
@@ -42,33 +34,27 @@ func (r *invocation) completionForValueKind(name string) cobra.CompletionFunc {
 	return nil
 }
 
+// fixedValues contains the functions that return the allowed values of enumerated arguments.
+var fixedValues = map[string]func() []string{
+	"client":        clients.ClientIDs,
+	"operation":     func() []string { return api.ListActivity.AllowedValues("intent_type") },
+	"sensitivity":   policy.Sensitivities,
+	"trust":         config.TrustValues,
+	"infer":         config.InferValues,
+	"kind":          definitionKindNames,
+	"check":         doctor.CodesAndNames,
+	"tool status":   func() []string { return api.ListTools.AllowedValues("status") },
+	"field":         func() []string { return activity.ErasableField("").Words() },
+	"export format": func() []string { return api.ExportActivity.AllowedValues("format") },
+	"group":         func() []string { return activity.GroupBy("").Words() },
+	"record status": func() []string { return api.ListActivity.AllowedValues("status") },
+	"record type":   func() []string { return append(slices.Clone(api.ListActivity.AllowedValues("type")), everyType) },
+}
+
 // fixedValuesOfKind returns the allowed values of an enumerated argument, for shell completion.
 func fixedValuesOfKind(name string) []string {
-	switch name {
-	case "operation":
-		return api.ListActivity.AllowedValues("intent_type")
-	case "sensitivity":
-		return policy.Sensitivities()
-	case "trust":
-		return config.TrustValues()
-	case "infer":
-		return config.InferValues()
-	case "kind":
-		return definitionKindNames()
-	case "check":
-		return doctor.CodesAndNames()
-	case "tool status":
-		return api.ListTools.AllowedValues("status")
-	case "field":
-		return activity.ErasableField("").Words()
-	case "export format":
-		return api.ExportActivity.AllowedValues("format")
-	case "group":
-		return activity.GroupBy("").Words()
-	case "record status":
-		return api.ListActivity.AllowedValues("status")
-	case "record type":
-		return append(slices.Clone(api.ListActivity.AllowedValues("type")), everyType)
+	if values := fixedValues[name]; values != nil {
+		return values()
 	}
 	if strings.Contains(name, "|") {
 		return strings.Split(name, "|")

@@ -104,6 +104,9 @@ func (p *printer) addNote(format string, args ...any) {
 	*p.notes = append(*p.notes, fmt.Sprintf(format, args...))
 }
 
+// addNotes adds printable messages that are printed after the data.
+func (p *printer) addNotes(all []string) { *p.notes = append(*p.notes, all...) }
+
 // colorMeaning is a meaning that a color emphasizes. Color is never the only sign of a meaning.
 type colorMeaning uint8
 

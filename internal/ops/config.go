@@ -80,12 +80,11 @@ func (s *ConfigOperations) Config(context.Context, Caller, Nothing) (Config, err
 }
 
 // settingViews returns all settings with their values. text is the content of the file.
-func (s *ConfigOperations) settingViews(text []byte) (out []Setting) {
-	for _, one := range config.ListSettings(s.live.Current(), text) {
-		out = append(out, Setting{one.Key, one.Type, one.Range, one.Doc, redact.JSON(one.Value), one.Default, one.Allowed, one.Restart, one.Set,
-			one.Secret || one.Key == "data_dir" || s.live.IsOverridden(one.Key)})
-	}
-	return out
+func (s *ConfigOperations) settingViews(text []byte) []Setting {
+	return mapSlice(config.ListSettings(s.live.Current(), text), func(one config.Setting) Setting {
+		return Setting{one.Key, one.Type, one.Range, one.Doc, redact.JSON(one.Value), one.Default, one.Allowed, one.Restart, one.Set,
+			one.Secret || one.Key == "data_dir" || s.live.IsOverridden(one.Key)}
+	})
 }
 
 // toMaskedProblem converts an error about a text. It converts the positions of mistakes to positions in the masked text
@@ -292,7 +291,7 @@ func (s *ConfigOperations) restoreMaskedSecrets(match, text string) ([]byte, mas
 			WithHint("Read it again, and repeat the change.").With("etag", etag)
 	}
 	before := s.live.AppliedText().Data
-	back, mistakes := s.masker.maskText(file, before).unmaskWithPositions(text)
+	back, mistakes := s.masker.maskText(file, before).unmask(text)
 	if mistakes == nil {
 		mistakes = back.findExposedSecrets(before)
 	}
@@ -339,7 +338,7 @@ func (s *ConfigOperations) validateText(match, text string) (Validation, error) 
 		}
 		return v, nil
 	}
-	v.Warnings = shown.redactTexts(a.Warnings)
+	v.Warnings = append(v.Warnings, mapSlice(a.Warnings, shown.redactText)...)
 	v.Changes = s.maskedDifferences(shown, a.Differences)
 	v.Widens = append(v.Widens, differingKeys(a.Grants)...)
 	if a.NeedsRestart != nil {
@@ -378,11 +377,9 @@ func differingKeys(all []config.Difference) []string {
 
 // maskedDifferences converts differences for display, with secrets masked.
 func (s *ConfigOperations) maskedDifferences(of maskedConfig, all []config.Difference) []KeyDifference {
-	out := []KeyDifference{}
-	for _, d := range all {
-		out = append(out, KeyDifference{d.Key, s.maskValue(of, d.From), s.maskValue(of, d.To)})
-	}
-	return out
+	return append([]KeyDifference{}, mapSlice(all, func(d config.Difference) KeyDifference {
+		return KeyDifference{d.Key, s.maskValue(of, d.From), s.maskValue(of, d.To)}
+	})...)
 }
 
 // maskValue masks the secrets of the text and everything that looks like a credential in a value.

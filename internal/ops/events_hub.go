@@ -137,8 +137,7 @@ func (h *EventHub) AddRemoteEntries(steps []activity.EntryEvent, missed bool) {
 		c.addActivityEntry(&steps[i])
 	}
 	if missed {
-		c.data = appendResetEvent(c.data, at)
-		c.registerAppendedEvent(EventReset, at)
+		c.add(EventReset, struct{}{})
 	}
 	if len(c.data) > 0 {
 		h.buffer.addChunk(c)
@@ -371,8 +370,7 @@ func (t *eventPublisher) restartAtLogEnd() {
 	t.reader, t.appended = t.Log.Follow()
 	at := t.reader.Position()
 	c := &eventChunk{from: at, to: at}
-	c.data = appendResetEvent(c.data, at)
-	c.registerAppendedEvent(EventReset, at)
+	c.add(EventReset, struct{}{})
 	t.addChunk(c)
 }
 

@@ -308,12 +308,11 @@ func FindCredentials(server string, l config.Launch) (all []Credential) {
 	return all
 }
 
-// ReplaceCredentials replaces the secrets that FindCredentials returned. instead returns the replacement for the secret
-// with index i.
-func ReplaceCredentials(l config.Launch, all []Credential, instead func(i int) string) config.Launch {
+// ReplaceCredentials replaces the secrets that FindCredentials returned. instead returns the replacement of a secret.
+func ReplaceCredentials(l config.Launch, all []Credential, instead func(Credential) string) config.Launch {
 	l.Args, l.Env, l.Headers = slices.Clone(l.Args), maps.Clone(l.Env), maps.Clone(l.Headers)
-	for i, c := range slices.Backward(all) { // from the end, so that offsets stay valid
-		put := func(s string) string { return s[:c.From] + instead(i) + s[c.To:] }
+	for _, c := range slices.Backward(all) { // from the end, so that offsets stay valid
+		put := func(s string) string { return s[:c.From] + instead(c) + s[c.To:] }
 		kind, name, _ := strings.Cut(c.Place, ".")
 		switch kind {
 		case "env":
@@ -418,29 +417,8 @@ func referencedVariables(t clients.ParsedValue) (all []string) {
 	return all
 }
 
-// launchSecret is a plain-text secret in a launch.
-type launchSecret struct {
-	Credential
-	name string // name in the keyring
-}
-
-// findLaunchSecrets returns the plain-text secrets of a launch.
-func findLaunchSecrets(server string, l config.Launch) []launchSecret {
-	return mapSlice(FindCredentials(server, l), func(c Credential) launchSecret { return launchSecret{Credential: c} })
-}
-
-// replaceLaunchSecrets returns a launch with its secrets replaced.
-func replaceLaunchSecrets(l config.Launch, all []launchSecret, instead func(launchSecret) string) config.Launch {
-	found := mapSlice(all, func(c launchSecret) Credential { return c.Credential })
-	return ReplaceCredentials(l, found, func(i int) string { return instead(all[i]) })
-}
-
 // hasSecretInCommand reports whether a masked text is in the command or its arguments. Such a text could be code to
 // execute instead of a secret.
-func hasSecretInCommand(all []launchSecret) bool {
-	return slices.ContainsFunc(all, func(c launchSecret) bool { return c.Place == "command" || strings.HasPrefix(c.Place, "args.") })
+func hasSecretInCommand(all []Credential) bool {
+	return slices.ContainsFunc(all, func(c Credential) bool { return c.Place == "command" || strings.HasPrefix(c.Place, "args.") })
 }
-
-func maskPlaceholder(launchSecret) string { return "[masked]" }
-
-func keyringReference(c launchSecret) string { return "${keyring:" + c.name + "}" }

@@ -57,7 +57,7 @@ func (t *TrialOperations) SimulateConfig(ctx context.Context, _ auth.Caller, in 
 	if err != nil {
 		return Trial{}, err
 	}
-	out := trialTotals{Trial: Trial{Since: began.Add(-period).UTC(), Revision: next.Revision(), InForce: court.live.Revision()}}
+	out := trialTotals{Trial: Trial{Since: began.Add(-period).UTC(), Revision: next.Revision(), InForce: court.live.Revision()}, groups: map[trialGroupKey]*TrialGroup{}}
 	calls := activity.Filter{Types: []activity.Type{activity.ToolCall, activity.PolicyDecision}, Since: out.Since}
 	err = t.Each(ctx, calls, func(r *activity.Record) error {
 		if _, call := policy.ParseCallToolName(r.Metadata.ToolVariant); call { // else it was rejected early
@@ -201,9 +201,6 @@ func (t *trialTotals) addToGroup(r *activity.Record, was Outcome, v trialVerdict
 		if len(t.groups) >= maxCountedGroups {
 			t.LeftOut += times
 			return
-		}
-		if t.groups == nil {
-			t.groups = map[trialGroupKey]*TrialGroup{}
 		}
 		found = &g
 		t.groups[key] = found
