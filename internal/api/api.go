@@ -342,7 +342,7 @@ const problemType = "application/problem+json"
 // problemDocument is the JSON form of a problem.Problem in a response.
 type problemDocument struct {
 	Type       string          `json:"type" format:"uri" doc:"The URN of the error: urn:mcpproxy:problem: followed by the code in lower case, with dashes."`
-	Title      string          `json:"title" doc:"The name of the error in words. It depends only on the code."`
+	Title      string          `json:"title" doc:"The title of the error. Each code has one title."`
 	Status     int             `json:"status" doc:"The HTTP status."`
 	Detail     string          `json:"detail" doc:"The error message."`
 	Code       problem.Code    `json:"code" doc:"The error code. Programs should use this field to tell errors apart."`

@@ -27,7 +27,7 @@ var (
 // The operations that approve several definitions or withdraw an approval.
 var (
 	ApproveTools = declareOperation("POST /approvals/approve", "approveTools", Decide, "Approve several definitions, each with its own result; definitions with findings or relaxed hints must be approved one by one", approveTools).withTimeout(restartTimeout)
-	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Withdraw the approval of the definition with this fingerprint: the definition waits again, and the previous approval applies again", (*ops.Admin).WithdrawToolApproval)
+	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Withdraw the approval of the definition with this fingerprint: the definition needs review again, and an approval that it replaced is valid again", (*ops.Admin).WithdrawToolApproval)
 )
 
 // ApprovedTools lists the result of each approval, in order.
@@ -152,7 +152,7 @@ var (
 	ReviewServer     = declareOperation("GET /servers/{name}/review", "reviewServer", Look, "Get the review of a server: its launch, definitions and scanner findings", (*ops.Admin).ServerReview)
 	ApproveServer    = declareOperation("POST /servers/{name}/approve", "approveServer", Decide, "Approve the current stage of a server's review, identified by its fingerprint", (*ops.Admin).ApproveServer).withTimeout(restartTimeout)
 
-	ChangeTool  = declareOperation("PATCH "+oneTool, "changeTool", Decide, "Change the name, the description or the place of a tool for agents; null removes a setting from the file", changeTool)
+	ChangeTool  = declareOperation("PATCH "+oneTool, "changeTool", Decide, "Change the name, the description or the position of a tool for agents; null removes a setting from the file", changeTool)
 	EnableTool  = declareOperation("POST "+oneTool+"/enable", "enableTool", Decide, "Enable a tool", (*ops.Admin).EnableTool)
 	DisableTool = declareOperation("POST "+oneTool+"/disable", "disableTool", Decide, "Disable a tool", (*ops.Admin).DisableTool)
 	ApproveTool = declareOperation("POST "+oneTool+"/approve", "approveTool", Decide, "Approve the tool definition with this fingerprint", (*ops.Admin).ApproveTool)

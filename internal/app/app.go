@@ -100,7 +100,7 @@ type Options struct {
 	Ready func(DaemonLocation)
 }
 
-// DaemonLocation is where a daemon answers.
+// DaemonLocation contains the address and the files of a daemon.
 type DaemonLocation struct {
 	Address    string // of the HTTP listener, host:port
 	Socket     string

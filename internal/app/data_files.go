@@ -66,7 +66,7 @@ func (d *daemon) recreateMissingFiles() error {
 	listener := httpserver.New(socket, d.listeners[1].Options)
 	d.running.Go(func() {
 		if err := d.servers[1].Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			d.logger.Error("the socket of the command line has ended", "error", err)
+			d.logger.Error("the listener of the command-line socket stopped", "error", err)
 		}
 	})
 	return nil
@@ -94,14 +94,14 @@ func lockDir(dir string) (release func() error, err error) {
 		WithHint("Choose another data directory with --data-dir or MCPPROXY_DATA_DIR.")
 }
 
-// appsFile is the file of the data directory whose time of change says when a client with MCP Apps was last seen. It
-// makes MCPProxy declare the same to servers after a restart, so that definitions do not change with it.
+// appsFile is a file in the data directory. Its modification time is the time at which a client with MCP Apps was last
+// seen. It makes MCPProxy declare the same to servers after a restart, so that definitions do not change with it.
 const appsFile = "apps_client"
 
-// appsMemory is how long a client with MCP Apps counts after it was last seen.
+// appsMemory is the time for which MCPProxy declares MCP Apps to servers after a client with MCP Apps was last seen.
 const appsMemory = 30 * 24 * time.Hour
 
-// wasAppsClientSeen reports whether a client with MCP Apps was seen lately.
+// wasAppsClientSeen reports whether a client with MCP Apps was seen within appsMemory.
 func wasAppsClientSeen(dataDir string) bool {
 	info, err := os.Stat(filepath.Join(dataDir, appsFile))
 	return err == nil && time.Since(info.ModTime()) < appsMemory
@@ -112,7 +112,7 @@ func (d *daemon) declareApps() {
 	d.appsSeen.Do(func() {
 		d.upstreams.DeclareApps()
 		if err := ondisk.ReplaceFile(filepath.Join(d.live.Current().DataDir, appsFile), nil); err != nil {
-			d.logger.Warn("MCPProxy does not remember after a restart that a client shows MCP Apps", "error", err)
+			d.logger.Warn("could not store that a client supports MCP Apps; after a restart, MCPProxy does not declare them to servers until such a client connects", "error", err)
 		}
 	})
 }

@@ -80,7 +80,7 @@ func (d *daemon) createHTTPServers(mcp, rest, ui, metrics http.Handler) {
 		listener := httpserver.New(l, d.listeners[0].Options)
 		d.running.Go(func() {
 			if err := d.servers[0].Serve(listener); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-				d.logger.Error("a listener of the web UI has ended", "address", l.Addr(), "error", err)
+				d.logger.Error("a listener of the web UI stopped", "address", l.Addr(), "error", err)
 			}
 		})
 	}}

@@ -101,7 +101,7 @@ func (d *daemon) storeDecisionsAgainOnReopen(ctx context.Context) {
 		case <-d.store.ReopenSignal():
 		}
 		for err := d.storeDecisionsAgain(ctx); err != nil; err = d.storeDecisionsAgain(ctx) {
-			d.logger.Error("decisions cannot be stored again yet", "error", err)
+			d.logger.Error("could not write the decisions to the reopened database; retrying", "error", err)
 			select {
 			case <-ctx.Done():
 				return

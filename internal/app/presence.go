@@ -96,7 +96,7 @@ func (d *daemon) recordAnchorFingerprintDaily(ctx context.Context) {
 	}
 }
 
-// keyringFingerprintStore stores the fingerprint in the system keyring, or the sealed file that replaces it.
+// keyringFingerprintStore stores the fingerprint in the system keyring, or the encrypted file that replaces it.
 type keyringFingerprintStore struct{ vault *secret.Vault }
 
 const anchorKey = "presence anchor"
@@ -161,7 +161,7 @@ func (v signatureAwaitingStore) LoadTools(ctx context.Context) (map[string][]jso
 		if ctx.Err() != nil { // stopped before
 			return nil, ctx.Err()
 		}
-		v.logger.Error("the signatures are not read yet, so no server is started", "error", err)
+		v.logger.Error("no server starts, because the signatures have not been read yet", "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -318,6 +318,6 @@ func newActivityRedactCommand(r *invocation) commandSpec {
 		question := fmt.Sprintf("Erase %s of record %s permanently?", strings.Join(fields, ", "), in.ID)
 		return in, r.requireConfirmation(ctx, yes, question, "Review with `mcpproxy activity show "+in.ID+"`, then pass --yes.")
 	}, func(p *printer, record activity.Record) {
-		p.writeLine("Erased of record %s: %s. The log has a record of it.", toOneLine(record.ID), strings.Join(fields, ", "))
+		p.writeLine("Erased from record %s: %s. The log records the erasure.", toOneLine(record.ID), strings.Join(fields, ", "))
 	})}
 }

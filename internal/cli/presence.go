@@ -337,5 +337,5 @@ func (s *presenceSigner) showClaims(d *userTerminal, claims []presence.Claim) {
 	for _, what := range words {
 		d.writeLine("  %s: %d", escapeInvisibleLine(what), counts[what])
 	}
-	d.writeLine("  (all of it: with --all)")
+	d.writeLine("  (To show the whole list, pass --all.)")
 }

@@ -164,7 +164,7 @@ func newNotifyTestCommand(r *invocation) commandSpec {
 
 func writeNotifyTest(p *printer, out notify.TestResult) {
 	list[notify.ReceiverResult]{
-		none: "No one is told: notify.desktop is off, and notify.webhooks has no entry.",
+		none: "No receiver is configured: notify.desktop is off, and notify.webhooks has no entry.",
 		columns: []column[notify.ReceiverResult]{
 			{title: "RECEIVER", text: func(o notify.ReceiverResult) string { return o.Receiver }},
 			{title: "RESULT", text: func(o notify.ReceiverResult) string {

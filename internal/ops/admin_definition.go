@@ -374,7 +374,7 @@ func (a *Admin) findDefinition(in PrimitiveRef) (definitionUnderReview, error) {
 		return definitionUnderReview{}, problem.Newf(problem.NotFound, "Server '%s' has no instructions.", in.Server).
 			WithHint("See the pending approvals with `mcpproxy approvals`.")
 	}
-	return definitionUnderReview{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Label(), problem.ClipName(in.Name)).
+	return definitionUnderReview{}, problem.Newf(problem.NotFound, "Server '%s' has no known %s '%s'.", in.Server, in.Kind.Label(), problem.ClipName(in.Name)).
 		WithHint("List its definitions with `mcpproxy upstream review " + in.Server + "`.")
 }
 

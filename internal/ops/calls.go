@@ -355,7 +355,7 @@ func (c *CallApprovals) buildLease(ctx context.Context, in GrantLeaseRequest, no
 	if in.For != "" {
 		var ok bool
 		if life, ok = activity.ParseDuration(in.For); !ok || life < ask.ShortestLease || life > ask.LongestLease {
-			return l, invalidLeaseParameterError("for", in.For, "a span from 1m to 24h, such as 15m or 2h")
+			return l, invalidLeaseParameterError("for", in.For, "a duration from 1m to 24h, such as 15m or 2h")
 		}
 	}
 	l.Until = now.Add(life)

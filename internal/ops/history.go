@@ -217,7 +217,7 @@ func (in *SummaryQuery) toFilter(now time.Time) (activity.Filter, error) {
 		f.Until = now
 	}
 	if !f.Since.IsZero() && in.Period != "" {
-		return f, invalidValueError("period", in.Period, "left out when start_time is given")
+		return f, invalidValueError("period", in.Period, "absent if start_time is set")
 	}
 	period, err := parsePeriod("period", in.Period, historyDay)
 	if err != nil {

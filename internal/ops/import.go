@@ -255,7 +255,7 @@ type Found struct {
 	Path         string        `json:"path" doc:"The path of the client's file."`
 	Target       string        `json:"target,omitempty" doc:"The target of path, if path is a symbolic link."`
 	Scope        clients.Scope `json:"scope" doc:"The scope of the file: user, project, or local (one project of the user)."`
-	Name         string        `json:"name" doc:"The name of the server in MCPProxy, after an import if it is not there yet."`
+	Name         string        `json:"name" doc:"The name of the server in MCPProxy, or the name that an import would give it."`
 	Called       string        `json:"called" doc:"The name of the server in the client."`
 	Launch       config.Launch `json:"launch" doc:"How the server is started or reached. Probable secrets are masked."`
 	Secrets      []InClear     `json:"secrets" doc:"Probable secrets in plain text."`

@@ -78,7 +78,7 @@ type AddServerRequest struct {
 	Name string `json:"name" required:"true" doc:"The name of the server."`
 	config.Launch
 	// Trust is ignored for agents.
-	Trust string `json:"trust" words:"trust" doc:"How to treat tools that are not approved."`
+	Trust string `json:"trust" words:"trust" doc:"Which new definitions are accepted automatically."`
 	// Quarantined requires a review before the server starts. Servers that agents add always require it.
 	Quarantined bool `json:"quarantined" doc:"Whether the server is quarantined: it starts only after a review."`
 }
@@ -113,7 +113,7 @@ type ServerChange struct {
 type ChangeableServerSettings struct {
 	Enabled       bool            `json:"enabled" doc:"Whether the server is enabled."`
 	Quarantined   bool            `json:"quarantined" enum:"true" doc:"Must be true, which puts the server into quarantine. Only an approval ends a quarantine."`
-	Trust         string          `json:"trust" null:"true" words:"trust" doc:"How to treat tools that are not approved."`
+	Trust         string          `json:"trust" null:"true" words:"trust" doc:"Which new definitions are accepted automatically."`
 	EnabledTools  []string        `json:"enabled_tools" null:"true" doc:"Names or patterns of the tools that may be called. All other tools are disabled."`
 	DisabledTools []string        `json:"disabled_tools" null:"true" doc:"Names or patterns of tools that may not be called."`
 	InferHints    string          `json:"infer_hints" null:"true" words:"infer" doc:"How MCPProxy treats tools without hints of this server."`

@@ -261,7 +261,7 @@ func (g *Gateway) RunLearning(ctx context.Context) {
 			case err == nil:
 				learned = time.Now()
 			case ctx.Err() == nil:
-				g.Logger.Warn("nothing could be learned from the log", "error", err)
+				g.Logger.Warn("could not learn from the log", "error", err)
 			}
 		}
 		select {

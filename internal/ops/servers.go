@@ -310,7 +310,7 @@ type LoginCompletion struct {
 // ServerLogin describes a login that needs attention.
 type ServerLogin struct {
 	State  string `json:"state" enum:"needed,waiting,retrying" doc:"needed: the user must log in. waiting: a login is in progress. retrying: the authorization server is not available."`
-	Reason string `json:"reason" doc:"Why, without text of any server."`
+	Reason string `json:"reason" doc:"The reason, without text from a server."`
 	Detail string `json:"detail,omitempty" doc:"The error of the authorization server. Absent if there is none."`
 	Remedy string `json:"remedy" doc:"What to do."`
 }

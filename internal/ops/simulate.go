@@ -119,7 +119,7 @@ type TrialGroup struct {
 	Would    Outcome   `json:"would" enum:"allowed,refused,asked,unknown"`
 	Check    string    `json:"check,omitempty" words:"check" doc:"The check that would reject the calls, or that rejected them."`
 	Code     string    `json:"code,omitempty" doc:"The error code of the rejection. Absent if there is none."`
-	Status   string    `json:"status,omitempty" words:"status" doc:"The status because of which the tool would be, or was, locked. Absent if the tool was not the reason."`
+	Status   string    `json:"status,omitempty" words:"status" doc:"The status that would lock, or locked, the tool. Absent if the tool was not the reason."`
 	Why      string    `json:"why" doc:"The reason for the outcome in words."`
 	Calls    int64     `json:"calls"`
 	Last     time.Time `json:"last" doc:"The time of the most recent of these calls."`

@@ -59,7 +59,7 @@ type TokenView struct {
 	Expired    bool       `json:"expired,omitempty"`
 	LastUsedAt *time.Time `json:"last_used_at,omitempty" doc:"The time of the last use. Absent if none is known."`
 	Answers    bool       `json:"answers,omitempty" doc:"Whether ask.answer_by_client lists the token: then a form in the client that presents it may approve held calls."`
-	Warning    string     `json:"warning,omitempty" doc:"Why the token allows less than its settings say, or nothing. Absent if there is no problem."`
+	Warning    string     `json:"warning,omitempty" doc:"The problem because of which the token grants less access than its settings say, or none. Absent if there is no problem."`
 }
 
 // TokenList lists all tokens, sorted by name.
@@ -184,7 +184,7 @@ func toTokenProblem(err error, name string) error {
 func (a *AccessOperations) buildToken(in CreateTokenRequest, now time.Time) (t auth.Token, err error) {
 	t = auth.Token{Name: in.Name, Profile: in.Profile, Servers: nilIfEmpty(in.Servers), Lanes: nilIfEmpty(in.Lanes)}
 	if err := tool.CheckServerName(in.Name); err != nil {
-		return t, invalidTokenParameterError("name", in.Name, "a name like that of a server: "+err.Error())
+		return t, invalidTokenParameterError("name", in.Name, "a name that follows the rules for server names: "+err.Error())
 	}
 	if in.Profile != "" && a.gateway.Config().Profile(in.Profile) == nil {
 		return t, a.profileNotFoundError(in.Profile)
@@ -202,7 +202,7 @@ func (a *AccessOperations) buildToken(in CreateTokenRequest, now time.Time) (t a
 	if in.ExpiresIn != "" {
 		life, ok := parseLifetime(in.ExpiresIn)
 		if !ok || life < shortestLife || life > longestLife {
-			return t, invalidTokenParameterError("expires_in", in.ExpiresIn, "a span from a minute to ten years, such as 12h, 30d or 8w")
+			return t, invalidTokenParameterError("expires_in", in.ExpiresIn, "a duration from 1 minute to 10 years, such as 12h, 30d or 8w")
 		}
 		t.Expires = now.Add(life).UTC().Truncate(time.Second)
 	}

@@ -33,8 +33,8 @@ type ServerView struct {
 	ToolCount       int                  `json:"tool_count"`
 	Lazy            bool                 `json:"lazy,omitempty" doc:"Whether the server starts only at its first call."`
 	Session         string               `json:"session,omitempty" doc:"per_client: each client has its own session with the server. shared: all clients use the session of MCPProxy. auto: only the clients that need it have their own; see session_needs. Absent if the server is proposed."`
-	SessionNeeds    []upstream.KnownNeed `json:"session_needs,omitempty" doc:"Why clients have their own session although session is auto. sampling, elicitation, roots: the server has asked, so clients with that capability have. state: the server is known to keep state for each session, so all clients have. Absent if none has."`
-	Hint            string               `json:"hint,omitempty" doc:"How to get its tools if it was never started. Absent otherwise."`
+	SessionNeeds    []upstream.KnownNeed `json:"session_needs,omitempty" doc:"Why clients have their own session although session is auto. sampling, elicitation, roots: the server has sent such a request, so clients with that capability have their own session. state: the server is known to keep state for each session, so all clients have their own. Absent if no client has one."`
+	Hint            string               `json:"hint,omitempty" doc:"How to list its tools if it was never started. Absent otherwise."`
 	NeedsLogin      bool                 `json:"needs_login,omitempty" doc:"Whether the user must log in to the server."`
 	Login           *ServerLogin         `json:"login,omitempty" doc:"The login to the server, if it needs attention. Absent if it works, or if the server requires none."`
 	Detail          string               `json:"detail,omitempty" doc:"The progress of a server that is not ready, or the reason, for display. Absent if it is ready."`

@@ -80,7 +80,7 @@ func checkLogUnchangedOffline(f *Facts) []Finding {
 	if f.NoDatabase && f.Daemon == nil {
 		return skippedFinding(noDatabaseText)
 	}
-	return skippedFinding("The log is read only when no daemon runs.")
+	return skippedFinding("The doctor reads the log only if no daemon runs.")
 }
 
 func (f *Facts) changedLogFinding(why, do string) []Finding {
@@ -146,7 +146,7 @@ func checkPresenceSignatures(f *Facts, d *DaemonFacts) (out []Finding) {
 
 func checkUnsignedDecisions(f *Facts, d *DaemonFacts) (out []Finding) {
 	for _, what := range d.Presence.Unsigned {
-		out = append(out, Finding{State: Bad, Subject: what, What: "This decision has no signature: " + what + ".", Do: "The decision is not valid. If you want it, decide it again. If you did not make it, a user or a program changed the database.", Command: f.cliCommand("approvals")})
+		out = append(out, Finding{State: Bad, Subject: what, What: "This decision has no signature: " + what + ".", Do: "The decision is not valid. If you want this decision, make it again. If you did not make it, a user or a program changed the database.", Command: f.cliCommand("approvals")})
 	}
 	return out
 }
