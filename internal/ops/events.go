@@ -3,6 +3,7 @@ package ops
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -71,13 +72,6 @@ type EventQuery struct {
 	Types       []EventKind `query:"types" split:"," doc:"The types of events to send. Events of the type reset are always sent."`
 }
 
-// appendEventHead appends the lines that precede an event's data.
-func appendEventHead(dst []byte, at activity.ChainPosition, kind EventKind) []byte {
-	dst = at.AppendText(append(dst, "id: "...))
-	dst = append(append(dst, "\nevent: "...), kind...)
-	return append(dst, "\ndata: "...)
-}
-
 // eventKindOf returns the event kind of a log entry, or "" if the entry has no event. A call that is recorded in one
 // entry has no start event.
 func eventKindOf(s *activity.EntryEvent) EventKind {
@@ -115,12 +109,8 @@ func appendEvent(dst []byte, at activity.ChainPosition, kind EventKind, of any) 
 	if err != nil {
 		data = []byte("{}") // unreachable, because the data contains only strings, numbers and times
 	}
-	return append(append(appendEventHead(dst, at, kind), data...), "\n\n"...)
-}
-
-// appendResetEvent appends a reset event. The following events are after the position.
-func appendResetEvent(dst []byte, at activity.ChainPosition) []byte {
-	return append(appendEventHead(dst, at, EventReset), "{}\n\n"...)
+	dst = at.AppendText(append(dst, "id: "...))
+	return fmt.Appendf(dst, "\nevent: %s\ndata: %s\n\n", kind, data)
 }
 
 // eventChunk contains the encoded events between two log positions.
@@ -137,9 +127,10 @@ type chunkEvent struct {
 	end  int   // offset of its end in data
 }
 
-// registerAppendedEvent registers an event that was just appended to data.
-func (c *eventChunk) registerAppendedEvent(kind EventKind, at activity.ChainPosition) {
-	c.events = append(c.events, chunkEvent{kind, at.Seq, len(c.data)})
+// add appends an event at the end position.
+func (c *eventChunk) add(kind EventKind, of any) {
+	c.data = appendEvent(c.data, c.to, kind, of)
+	c.events = append(c.events, chunkEvent{kind, c.to.Seq, len(c.data)})
 }
 
 // eventsAfter returns the events of the given kinds after a log entry; nil means all kinds. It includes change events
@@ -164,8 +155,7 @@ func (c *eventChunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
 func (c *eventChunk) addActivityEntry(s *activity.EntryEvent) {
 	c.to = s.ChainPosition
 	if kind := eventKindOf(s); kind != "" {
-		c.data = appendEvent(c.data, s.ChainPosition, kind, NewEventRecord(s.ID, &s.Facts))
-		c.registerAppendedEvent(kind, s.ChainPosition)
+		c.add(kind, NewEventRecord(s.ID, &s.Facts))
 	}
 }
 
@@ -325,10 +315,6 @@ func newFullChangeSet() changeSet {
 
 // appendEventsTo appends the events of changes to a chunk, at the chunk's end position.
 func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers ServerLister) {
-	say := func(kind EventKind, change any) {
-		to.data = appendEvent(to.data, to.to, kind, change)
-		to.registerAppendedEvent(kind, to.to)
-	}
 	list, _ := servers.Servers(ctx, eventCaller, Nothing{}) // after an error, the list is empty
 	states := map[string]string{}
 	for _, s := range list.Servers {
@@ -350,22 +336,22 @@ func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers 
 			if !there {
 				state = removed
 			}
-			say(EventServerChanged, serverChangedData{name, state})
+			to.add(EventServerChanged, serverChangedData{name, state})
 		}
 		if names[name]&toolsChanged != 0 {
-			say(EventToolChanged, toolsChangedData{name})
+			to.add(EventToolChanged, toolsChangedData{name})
 		}
 	}
 	if c.config {
-		say(EventConfigChanged, configChangedData{append([]string{}, c.keys...), c.refused})
+		to.add(EventConfigChanged, configChangedData{append([]string{}, c.keys...), c.refused})
 	}
 	if c.pending {
-		say(EventPendingChanged, struct{}{})
+		to.add(EventPendingChanged, struct{}{})
 	}
 	if c.pause {
 		say(EventPauseChanged, struct{}{})
 	}
 	for _, l := range c.logins {
-		say(l.kind, toolsChangedData{l.server})
+		to.add(l.kind, toolsChangedData{l.server})
 	}
 }
