@@ -349,7 +349,7 @@ func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers 
 		to.add(EventPendingChanged, struct{}{})
 	}
 	if c.pause {
-		say(EventPauseChanged, struct{}{})
+		to.add(EventPauseChanged, struct{}{})
 	}
 	for _, l := range c.logins {
 		to.add(l.kind, toolsChangedData{l.server})
