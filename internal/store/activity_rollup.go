@@ -30,6 +30,10 @@ type durationBucketKey struct {
 	bucket int64
 }
 
+func newHourlyRollUp() hourlyRollUp {
+	return hourlyRollUp{map[hourlyGroupKey]hourlyGroupCounts{}, map[durationBucketKey]int64{}}
+}
+
 const microsecondsPerHour = 3600 * 1e6
 
 // hourOfMicros converts a time in microseconds to hours, both since 1970.
@@ -48,17 +52,20 @@ func (r *hourlyRollUp) addRecord(f *activity.RecordFacts) {
 	}
 }
 
-func (r *hourlyRollUp) save(c *sqliteWriteConn) {
+// save adds the changes to the hourly counts of the instance.
+func (r *hourlyRollUp) save(t sqlTx) {
 	for k, n := range r.hours {
-		c.write(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration, last)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET records = records + excluded.records, duration = duration + excluded.duration,
-			max_duration = max(max_duration, excluded.max_duration), last = max(last, excluded.last)`,
+		t.write(`INSERT INTO activity_hour ({instance, }hour, type, server, tool, intent, status, records, duration, max_duration, last)
+			VALUES ({@instance, }?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT ({instance, }hour, type, server, tool, intent, status) DO UPDATE SET
+			records = activity_hour.records + excluded.records, duration = activity_hour.duration + excluded.duration,
+			max_duration = {greatest|max}(activity_hour.max_duration, excluded.max_duration), last = {greatest|max}(activity_hour.last, excluded.last)`,
 			k.hour, k.kind, k.server, k.tool, k.intent, k.status, n.records, n.duration, n.longest, n.last)
 	}
 	for k, n := range r.durations {
-		c.write(`INSERT INTO activity_took (hour, server, bucket, records) VALUES (?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET records = records + excluded.records`, k.hour, k.server, k.bucket, n)
+		t.write(`INSERT INTO activity_took ({instance, }hour, server, bucket, records) VALUES ({@instance, }?, ?, ?, ?)
+			ON CONFLICT ({instance, }hour, server, bucket) DO UPDATE SET records = activity_took.records + excluded.records`,
+			k.hour, k.server, k.bucket, n)
 	}
 }
 

@@ -38,7 +38,7 @@ func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry
 			return errNotResumed
 		}
 		e.resumed = false
-		p := pgProjectionTx{e: e, c: c, rollUp: hourlyRollUp{map[hourlyGroupKey]hourlyGroupCounts{}, map[durationBucketKey]int64{}}, changedChunks: map[int64]bool{}}
+		p := pgProjectionTx{e: e, c: c, rollUp: newHourlyRollUp(), changedChunks: map[int64]bool{}}
 		err := c.runTx(ctx, beginWrite, func() error { return p.projectEntries(ctx, entries, pos) })
 		e.resumed = err == nil
 		if err == nil {
@@ -89,17 +89,10 @@ func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.
 	if err := p.updateRefusalCounts(ctx, b.repeats); err != nil {
 		return err
 	}
-	for i := range entries {
-		if r, ok := entries[i].RequestedErasure(); ok {
-			if err := p.eraseFields(ctx, r); err != nil {
-				return err
-			}
-		}
-		if s := entries[i].Signature; s != nil {
-			saveSignedCheckpoint(p.c, s)
-		}
+	if err := saveErasuresAndCheckpoints(ctx, p.c, entries, p.eraseFields); err != nil {
+		return err
 	}
-	p.saveRollUp()
+	p.rollUp.save(p.c)
 	for chunk := range p.changedChunks {
 		if err := p.resealChunk(ctx, chunk); err != nil {
 			return err
@@ -118,36 +111,16 @@ func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.
 	return nil
 }
 
-func numberOrNull(n int64, there bool) any {
-	if there {
-		return n
-	}
-	return nil
-}
-
 // addRecord adds a row.
 func (p *pgProjectionTx) addRecord(r *recordToInsert) {
-	var facts *activity.RecordFacts
-	var hash, endHash, entry, outcome []byte
-	var seq, endSeq int64
-	id, ended := "", true
-	if b := r.begin; b != nil {
-		id, facts, seq, endSeq, hash, entry = b.ID, &b.Facts, b.Seq, b.Seq, b.Hash[:], b.Payload
-		ended = b.Kind == activity.KindWhole
-	}
-	if d := r.end; d != nil {
-		facts, endSeq, endHash, outcome, ended = &d.Facts, d.Seq, d.Hash[:], d.Payload, true
-		if r.begin == nil {
-			id, seq = d.ID, d.BeginSeq
-		}
-	}
-	f := cleanPgRecordFacts(completeRecordFacts(facts, r))
-	p.order = max(p.order, id)
-	p.rows.addRow(int32(p.e.instance), p.nextKey, id, p.order, seq, numberOrNull(endSeq, ended), hash, endHash, entry, outcome, f.Time,
+	row := r.toRow()
+	f := cleanPgRecordFacts(row.facts)
+	p.order = max(p.order, row.id)
+	p.rows.addRow(int32(p.e.instance), p.nextKey, row.id, p.order, row.seq, row.endSeqOrNull(), row.hash, row.endHash, row.entry, row.outcome, f.Time,
 		string(f.Type), string(f.Status), f.Server, f.Tool, f.Session, f.Request, f.Intent, f.Sensitivity, f.Actor, f.Client, f.ErrorCode,
 		f.Duration, f.OwnTime, f.Repeats)
 	p.nextKey++
-	if ended {
+	if row.ended {
 		p.rollUp.addRecord(f)
 	}
 }
@@ -194,12 +167,7 @@ func (p *pgProjectionTx) endStoredRecords(ctx context.Context, late []*activity.
 			continue
 		}
 		delete(open, end.ID)
-		facts := &end.Facts
-		if facts.Type == "" {
-			read := decodeRecordFacts(b.entry, end.Payload)
-			facts = &read
-		}
-		f := cleanPgRecordFacts(facts)
+		f := cleanPgRecordFacts(factsOfLateEnd(end, b.entry))
 		p.rollUp.addRecord(f)
 		p.c.write(`UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
 			WHERE instance = $1 AND key = $2`, p.e.instance, b.key, end.Seq, end.Hash[:], end.Payload, string(f.Status), f.ErrorCode, f.Duration, f.OwnTime)
@@ -233,36 +201,6 @@ func (p *pgProjectionTx) updateRefusalCounts(ctx context.Context, repeats []*act
 		}
 	}
 	return nil
-}
-
-// saveRollUp adds the changes of the transaction to the hourly counts, using two statements.
-func (p *pgProjectionTx) saveRollUp() {
-	var texts [5][]string
-	var numbers [5][]int64
-	for k, n := range p.rollUp.hours {
-		for i, v := range []string{k.kind, k.server, k.tool, k.intent, k.status} {
-			texts[i] = append(texts[i], v)
-		}
-		for i, v := range []int64{k.hour, n.records, n.duration, n.longest, n.last} {
-			numbers[i] = append(numbers[i], v)
-		}
-	}
-	p.c.write(`INSERT INTO activity_hour (instance, type, server, tool, intent, status, hour, records, duration, max_duration, last)
-		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
-		ON CONFLICT (instance, hour, type, server, tool, intent, status) DO UPDATE SET records = activity_hour.records + excluded.records,
-		duration = activity_hour.duration + excluded.duration, max_duration = greatest(activity_hour.max_duration, excluded.max_duration),
-		last = greatest(activity_hour.last, excluded.last)`,
-		p.e.instance, pgTextArray(texts[0]), pgTextArray(texts[1]), pgTextArray(texts[2]), pgTextArray(texts[3]), pgTextArray(texts[4]),
-		pgIntArray(numbers[0]), pgIntArray(numbers[1]), pgIntArray(numbers[2]), pgIntArray(numbers[3]), pgIntArray(numbers[4]))
-	var servers []string
-	var hours, buckets, records []int64
-	for k, n := range p.rollUp.durations {
-		servers, hours, buckets, records = append(servers, k.server), append(hours, k.hour), append(buckets, k.bucket), append(records, n)
-	}
-	p.c.write(`INSERT INTO activity_took (instance, server, hour, bucket, records)
-		SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
-		ON CONFLICT (instance, hour, server, bucket) DO UPDATE SET records = activity_took.records + excluded.records`,
-		p.e.instance, pgTextArray(servers), pgIntArray(hours), pgIntArray(buckets), pgIntArray(records))
 }
 
 // Sync only waits until the database is open, because a committed transaction is already on the disk of the server.

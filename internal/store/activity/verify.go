@@ -100,15 +100,20 @@ func VerifyClosedLog(dir string, chain ChainReader) (*Break, error) {
 	if err == nil {
 		c.checkEnd(end, end.Chain)
 	}
+	err = c.addSpoolBreak(&m, inSpool)
+	return c.first, err
+}
+
+// addSpoolBreak sets the first break to inSpool, the first break in the spool m, if that is earlier. If there is no
+// break, it checks the erased fields in the spool.
+func (c *chainChecker) addSpoolBreak(m *spoolSnapshot, inSpool *Break) (err error) {
 	if c.first == nil && inSpool == nil {
-		if inSpool, err = m.findUnrecordedErasure(&c.erasureCheck); err != nil {
-			return nil, err
-		}
+		inSpool, err = m.findUnrecordedErasure(&c.erasureCheck)
 	}
 	if inSpool != nil && (c.first == nil || inSpool.Seq < c.first.Seq) {
 		c.first = inSpool
 	}
-	return c.first, nil
+	return err
 }
 
 // findSpoolBreak returns the first break in a spool that no process has open. The returned snapshot ends with the last
