@@ -115,7 +115,7 @@ func checkTelemetryEndpoint(s string) error {
 		return err
 	}
 	if u, err := url.Parse(s); err != nil || u.User != nil || u.RawQuery != "" {
-		return errors.New("the endpoint is the address of an OTLP receiver alone; such as http://127.0.0.1:4318. Headers for it go into the environment: OTEL_EXPORTER_OTLP_HEADERS")
+		return errors.New("the endpoint is only the address of an OTLP receiver, such as http://127.0.0.1:4318. Set its headers in the environment variable OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	return nil
 }

@@ -421,7 +421,7 @@ func (d *decoder) decodeStringMap(v hujson.Value, path string, k configKey) (any
 	for m, n := range d.eachEntry(v, path, "an object of strings", k.checkName) {
 		at := joinPath(path, n)
 		if k.folded && taken[strings.ToLower(n)] {
-			d.addMistake(m.Name.StartOffset, at, quoteClipped(n)+" is a duplicate name", "upper and lower case are the same here")
+			d.addMistake(m.Name.StartOffset, at, quoteClipped(n)+" is a duplicate name", "names are not case-sensitive")
 			continue
 		}
 		taken[strings.ToLower(n)] = true

@@ -39,7 +39,7 @@ func claudeDecision(q toolQuery) toolDecision {
 func claudeDisabledDecision(q toolQuery) toolDecision {
 	d, off := q.docs.withKind(fileServers).strongestValue("projects", q.dir, "disabledMcpServers")
 	if at, found := firstMatch(off, equalTo(q.server)); found {
-		return toolDecision{Denied, d.newRule(at, "disabledMcpServers "+q.server), "the server is switched off in this project: /mcp in Claude Code switches it on"}
+		return toolDecision{Denied, d.newRule(at, "disabledMcpServers "+q.server), "the server is disabled in this project; to enable it, use /mcp in Claude Code"}
 	}
 	_, entry := q.docs.serverEntry(q.server)
 	about := func(item clients.ParsedValue) bool {

@@ -36,7 +36,7 @@ func decodeValue(text []byte, v hujson.Value) (any, error) {
 		object := make(map[string]any, len(c.Items))
 		for _, it := range c.Items {
 			if _, twice := object[it.Name]; twice {
-				return nil, newParseError(text, it.Start, "a name that the object has already", "take one of the two out")
+				return nil, newParseError(text, it.Start, "a duplicate name in the object", "remove one of the two")
 			}
 			value, err := decodeValue(text, it.Value)
 			if err != nil {

@@ -15,7 +15,7 @@ func evalDel(c call) error {
 		}
 		steps, ok := toDelSteps(n)
 		if !ok {
-			return newDataError("del takes paths of names and [] alone")
+			return newDataError("del accepts only paths of names and []")
 		}
 		var err error
 		v, err = c.deletePath(v, steps)

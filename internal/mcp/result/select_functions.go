@@ -190,7 +190,7 @@ func evalLimit(c call) error {
 	return c.eval(0, func(v []byte) error {
 		n, ok := toIndex(v)
 		if !ok || n < 0 {
-			return newDataError("the limit must be a number from 0 on")
+			return newDataError("the limit must be 0 or a positive number")
 		}
 		return c.emitFirstN(n, c.args[1])
 	})

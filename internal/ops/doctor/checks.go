@@ -132,7 +132,7 @@ var checks = []checkRow{
 	{"D422", "server-warns", GroupServers, "A server violates the MCP specification, or your settings for its tools do not fit its list.", "All servers follow the MCP specification, and your settings fit their tools.",
 		"MCPProxy tolerates a violation. Other clients may not, and a part of the server may be missing.", "", newServerCheckWithDaemon(checkProtocolDeviations)},
 
-	{"D501", "tools-without-hints", GroupTools, "Tools without hints look like reads.", "No tool without hints looks like a read.",
+	{"D501", "tools-without-hints", GroupTools, "Tools without hints seem to be reads.", "No tool without hints seems to be a read.",
 		"MCPProxy does not treat them as reads, so clients ask you more often than necessary.", "", newServerCheckWithDaemon(checkToolsWithoutHints)},
 	{"D502", "tools-wait", GroupTools, "Tools, prompts or resources wait for your approval.", "No tool waits.",
 		"They cannot be used until you approve them.", "", newServerCheck(checkDefinitionsAwaitApproval)},
