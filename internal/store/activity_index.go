@@ -46,6 +46,11 @@ func (t *tailColumns) dropOldestChunk() {
 	t.times = append([]int64(nil), t.times[chunkSize:]...)
 }
 
+// storedChunks returns the range of the chunks in the database.
+func (x *activityIndex) storedChunks() []chunkRange {
+	return []chunkRange{{0, x.firstChunk, x.firstChunk + int64(len(x.chunks))}}
+}
+
 // keyAfterChunks returns the first key that is not in a chunk.
 func (x *activityIndex) keyAfterChunks() int64 {
 	return (x.firstChunk + int64(len(x.chunks))) * chunkSize

@@ -154,13 +154,12 @@ func decodeRecordFacts(entry, outcome []byte) activity.RecordFacts {
 
 // readRefusalBits finds out which records of the chunks are refusals.
 func (x *activityIndex) readRefusalBits(ctx context.Context, db *sql.DB) error {
-	past := x.firstChunk + int64(len(x.chunks))
-	return eachColumn(ctx, db, fieldType, x.firstChunk, past, func(chunk int64, data []byte) error {
+	return sqliteReader{db}.eachColumn(ctx, x.storedChunks(), []columnField{fieldType}, func(_ int, _ columnField, id chunkID, data []byte) error {
 		types, err := decodeColumn(data)
 		if err != nil {
 			return err
 		}
-		c := &x.chunks[chunk-x.firstChunk]
+		c := &x.chunks[id.chunk-x.firstChunk]
 		c.refused = refusalBits(types, c.deleted)
 		return nil
 	})

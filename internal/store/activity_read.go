@@ -18,7 +18,7 @@ func (db *SQLite) query(ctx context.Context, f *activity.Filter, columns []colum
 		return false, err
 	}
 	if len(parseSearchTerms(f.Search)) > 0 {
-		err = e.indexTextOfAllChunks(ctx)
+		err = repeatWhileMore(ctx, e.indexTextOfNextChunk)
 		if incomplete = isDiskError(err); err != nil && !incomplete {
 			return false, err
 		}
@@ -97,9 +97,12 @@ func (t *tailColumns) newSnapshotChunk(from int64, needed []columnField) snapsho
 }
 
 func (r sqliteReader) eachColumn(ctx context.Context, ranges []chunkRange, of []columnField, fn func(n int, f columnField, id chunkID, data []byte) error) error {
+	var row int64
+	var data sql.RawBytes
 	for n, chunks := range ranges {
 		for _, f := range of {
-			if err := eachColumn(ctx, r.db, f, chunks.from, chunks.past, func(chunk int64, data []byte) error { return fn(n, f, chunkID{0, chunk}, data) }); err != nil {
+			if err := r.eachRow(ctx, scanTargets{&row, &data}, func() error { return fn(n, f, chunkID{0, row - columnRowID(f, 0)}, data) },
+				"SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnRowID(f, chunks.from), columnRowID(f, chunks.past)); err != nil {
 				return err
 			}
 		}

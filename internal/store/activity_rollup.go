@@ -52,20 +52,17 @@ func (r *hourlyRollUp) addRecord(f *activity.RecordFacts) {
 	}
 }
 
-// save adds the changes to the hourly counts of the instance.
-func (r *hourlyRollUp) save(t sqlTx) {
+func (r *hourlyRollUp) save(c *sqliteWriteConn) {
 	for k, n := range r.hours {
-		t.write(`INSERT INTO activity_hour ({instance, }hour, type, server, tool, intent, status, records, duration, max_duration, last)
-			VALUES ({@instance, }?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT ({instance, }hour, type, server, tool, intent, status) DO UPDATE SET
-			records = activity_hour.records + excluded.records, duration = activity_hour.duration + excluded.duration,
-			max_duration = {greatest|max}(activity_hour.max_duration, excluded.max_duration), last = {greatest|max}(activity_hour.last, excluded.last)`,
+		c.write(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration, last)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET records = records + excluded.records, duration = duration + excluded.duration,
+			max_duration = max(max_duration, excluded.max_duration), last = max(last, excluded.last)`,
 			k.hour, k.kind, k.server, k.tool, k.intent, k.status, n.records, n.duration, n.longest, n.last)
 	}
 	for k, n := range r.durations {
-		t.write(`INSERT INTO activity_took ({instance, }hour, server, bucket, records) VALUES ({@instance, }?, ?, ?, ?)
-			ON CONFLICT ({instance, }hour, server, bucket) DO UPDATE SET records = activity_took.records + excluded.records`,
-			k.hour, k.server, k.bucket, n)
+		c.write(`INSERT INTO activity_took (hour, server, bucket, records) VALUES (?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET records = records + excluded.records`, k.hour, k.server, k.bucket, n)
 	}
 }
 

@@ -142,10 +142,10 @@ func setRecordBits(records []byte, bitmap bool, words []uint64) {
 	}
 }
 
-// indexTextOfAllChunks writes the text index of all chunks that have none.
-func (e *sqliteEngine) indexTextOfAllChunks(ctx context.Context) error {
+// repeatWhileMore calls a step until it reports that there is nothing more to do.
+func repeatWhileMore(ctx context.Context, step func(ctx context.Context) (more bool, err error)) error {
 	for {
-		if more, err := e.indexTextOfNextChunk(ctx); err != nil || !more {
+		if more, err := step(ctx); err != nil || !more {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func (db *SQLite) DurationColumns(ctx context.Context) (durations, own []uint64,
 		to    *[]uint64
 	}{{fieldDuration, &durations}, {fieldOwnTime, &own}} {
 		x := &db.engine.index
-		err := eachColumn(ctx, db.engine.reads, c.field, x.firstChunk, x.firstChunk+int64(len(x.chunks)), func(_ int64, data []byte) error {
+		err := sqliteReader{db.engine.reads}.eachColumn(ctx, x.storedChunks(), []columnField{c.field}, func(_ int, _ columnField, _ chunkID, data []byte) error {
 			values, err := decodeColumn(data)
 			*c.to = append(*c.to, values...)
 			return err

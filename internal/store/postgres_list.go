@@ -12,7 +12,7 @@ import (
 // query implements transactor.
 func (db *Postgres) query(ctx context.Context, f *activity.Filter, columns []columnField, fn func(ctx context.Context, v *recordSnapshot) error) (incomplete bool, err error) {
 	if f.Search != "" {
-		if err := db.indexTextOfAllChunks(ctx); err != nil {
+		if err := repeatWhileMore(ctx, db.indexTextOfNextChunk); err != nil {
 			return false, err
 		}
 	}

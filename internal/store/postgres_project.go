@@ -92,7 +92,7 @@ func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.
 	if err := saveErasuresAndCheckpoints(ctx, p.c, entries, p.eraseFields); err != nil {
 		return err
 	}
-	p.rollUp.save(p.c)
+	p.saveRollUp()
 	for chunk := range p.changedChunks {
 		if err := p.resealChunk(ctx, chunk); err != nil {
 			return err
@@ -201,6 +201,37 @@ func (p *pgProjectionTx) updateRefusalCounts(ctx context.Context, repeats []*act
 		}
 	}
 	return nil
+}
+
+// saveRollUp adds the changes of the transaction to the hourly counts, using two statements. A statement for each group,
+// as in SQLite, would cost more than all other work for a record if a batch has many groups.
+func (p *pgProjectionTx) saveRollUp() {
+	var texts [5][]string
+	var numbers [5][]int64
+	for k, n := range p.rollUp.hours {
+		for i, v := range []string{k.kind, k.server, k.tool, k.intent, k.status} {
+			texts[i] = append(texts[i], v)
+		}
+		for i, v := range []int64{k.hour, n.records, n.duration, n.longest, n.last} {
+			numbers[i] = append(numbers[i], v)
+		}
+	}
+	p.c.write(`INSERT INTO activity_hour (instance, type, server, tool, intent, status, hour, records, duration, max_duration, last)
+		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
+		ON CONFLICT (instance, hour, type, server, tool, intent, status) DO UPDATE SET records = activity_hour.records + excluded.records,
+		duration = activity_hour.duration + excluded.duration, max_duration = greatest(activity_hour.max_duration, excluded.max_duration),
+		last = greatest(activity_hour.last, excluded.last)`,
+		p.e.instance, pgTextArray(texts[0]), pgTextArray(texts[1]), pgTextArray(texts[2]), pgTextArray(texts[3]), pgTextArray(texts[4]),
+		pgIntArray(numbers[0]), pgIntArray(numbers[1]), pgIntArray(numbers[2]), pgIntArray(numbers[3]), pgIntArray(numbers[4]))
+	var servers []string
+	var hours, buckets, records []int64
+	for k, n := range p.rollUp.durations {
+		servers, hours, buckets, records = append(servers, k.server), append(hours, k.hour), append(buckets, k.bucket), append(records, n)
+	}
+	p.c.write(`INSERT INTO activity_took (instance, server, hour, bucket, records)
+		SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
+		ON CONFLICT (instance, hour, server, bucket) DO UPDATE SET records = activity_took.records + excluded.records`,
+		p.e.instance, pgTextArray(servers), pgIntArray(hours), pgIntArray(buckets), pgIntArray(records))
 }
 
 // Sync only waits until the database is open, because a committed transaction is already on the disk of the server.

@@ -121,15 +121,6 @@ func (p *pgProjectionTx) resealChunk(ctx context.Context, chunk int64) error {
 	return nil
 }
 
-// indexTextOfAllChunks writes the text index of all chunks, of all instances, that have none.
-func (db *Postgres) indexTextOfAllChunks(ctx context.Context) error {
-	for {
-		if more, err := db.indexTextOfNextChunk(ctx); err != nil || !more {
-			return err
-		}
-	}
-}
-
 // indexTextOfNextChunk indexes one chunk, and reports whether there may be more. If another instance is doing the same,
 // indexTextOfNextChunk waits for its lock and finds the chunk indexed.
 func (db *Postgres) indexTextOfNextChunk(ctx context.Context) (found bool, err error) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"mcpproxy/internal/problem"
 )
 
@@ -142,46 +144,25 @@ func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) 
 // appended before the call. It does not block other operations. Concurrent callers share one verification, which
 // continues if a caller stops waiting.
 func (l *Log) Verify(ctx context.Context) (Verification, error) {
-	v := l.startOrJoinVerification()
 	select {
-	case <-v.done:
-		return v.found, v.err
+	case r := <-l.startOrJoinVerification():
+		v, _ := r.Val.(Verification)
+		return v, r.Err
 	case <-ctx.Done():
 		return Verification{}, ctx.Err()
 	}
 }
 
-// startOrJoinVerification returns the running verification, or starts a new one.
-func (l *Log) startOrJoinVerification() *runningVerification {
-	l.verifier.mu.Lock()
-	defer l.verifier.mu.Unlock()
-	if l.verifier.running != nil {
-		return l.verifier.running
-	}
-	v := &runningVerification{done: make(chan struct{})}
-	if l.verifier.closed {
-		v.err = newUnreadableError(errClosed)
-		close(v.done)
-		return v
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	l.verifier.running, l.verifier.stop = v, stop
-	l.watching.Go(func() {
-		defer stop()
-		v.found, v.err = l.verifyChain(ctx)
-		l.verifier.mu.Lock()
-		l.verifier.running = nil
-		if v.err == nil {
-			l.verifier.last = &Verified{At: v.found.At, OK: v.found.OK}
-		}
-		l.verifier.mu.Unlock()
-		close(v.done)
-	})
-	return v
+// startOrJoinVerification starts a verification unless one is running. The channel receives its result.
+func (l *Log) startOrJoinVerification() <-chan singleflight.Result {
+	return l.verifying.DoChan("", func() (any, error) { return l.verify() })
 }
 
 // verifyChain checks the spool, the chain of the store and, in a shared store, the chains of the other instances.
 func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
+	if ctx.Err() != nil {
+		return Verification{}, newUnreadableError(errClosed)
+	}
 	began := time.Now()
 	m := l.spool.snapshot()
 	if err := l.progress.waitProjected(ctx); err != nil {
@@ -219,6 +200,7 @@ func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
 	if c.first != nil {
 		l.logger.Error("the activity log was changed", "entry", c.first.Seq, "reason", c.first.Reason)
 	}
+	l.verified.Store(&Verified{At: began.UTC(), OK: c.first == nil})
 	return Verification{OK: c.first == nil, Records: records, Entries: entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), Signer: l.key.String(), FirstBreak: c.first}, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 )
 
@@ -32,39 +31,6 @@ type Break struct {
 type Verified struct {
 	At time.Time `json:"at"`
 	OK bool      `json:"ok"`
-}
-
-// verificationRunner runs one verification at a time.
-type verificationRunner struct {
-	mu      sync.Mutex           // guards the fields below
-	running *runningVerification // nil if no verification is running
-	stop    context.CancelFunc
-	closed  bool
-	last    *Verified
-}
-
-// runningVerification is a verification that is running. Its result is set when done is closed.
-type runningVerification struct {
-	done  chan struct{}
-	found Verification
-	err   error
-}
-
-// close stops a running verification and prevents new ones.
-func (v *verificationRunner) close() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.closed = true
-	if v.running != nil {
-		v.stop()
-	}
-}
-
-// lastResult returns the result of the last verification, or nil if there is none yet.
-func (v *verificationRunner) lastResult() *Verified {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.last
 }
 
 // firstBreak returns the first entry in the spool that breaks the chain.
