@@ -32,7 +32,7 @@ func (g *Gateway) Servers(_ context.Context, c Caller, _ Nothing) (ServerViews, 
 		}
 	}
 	slices.SortFunc(views, func(a, b ServerView) int { return cmp.Compare(a.Name, b.Name) })
-	return ServerViews{views}, nil
+	return ServerViews{Servers: views, Paused: g.PauseNotice() != ""}, nil
 }
 
 // Server returns one server with the tools in the caller's scope, or SERVER_NOT_FOUND with similar names.
