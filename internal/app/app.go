@@ -44,6 +44,7 @@ import (
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/mcp/httpserver"
@@ -132,6 +133,7 @@ type daemon struct {
 	upstreams    *compat.ServerSet
 	offers       *catalog.PrimitiveGuard
 	approvals    *ask.Waiter
+	pause        *pause.Switch
 	consent      *ops.CallApprovals
 	gate         *gate.Gate
 	gateway      *ops.Gateway
@@ -346,8 +348,9 @@ func (d *daemon) createServices() error {
 	d.offers = catalog.NewPrimitiveGuard(d.catalog, d.upstreams, d.logger)
 	asks := d.store.ApprovalQuestions()
 	d.approvals = ask.NewWaiter(asks, d.presence, time.Now, func() { d.events.PendingChanged() })
+	d.pause = pause.New(d.pauseStore(cfg.DataDir), func() { d.events.PauseChanged() })
 	d.gate = gate.New(gate.Deps{
-		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.ServerEndpoint, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
+		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.ServerEndpoint, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals, Pause: d.pause,
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.CallKey, a ask.Answer) error {
 			return d.consent.AnswerByClient(ctx, by, question, k, a)
 		},
@@ -423,7 +426,7 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	}
 	d.announceReady()
 	for _, run := range []func(context.Context){
-		d.catalog.Run, d.storeDecisionsAgainOnReopen, d.tokens.Run, d.needs.run, d.mcp.Run, d.followOtherInstances,
+		d.readPause, d.catalog.Run, d.storeDecisionsAgainOnReopen, d.tokens.Run, d.needs.run, d.mcp.Run, d.followOtherInstances,
 		d.gateway.RunLearning, d.watchForDeletedFiles, d.recordAnchorFingerprintDaily, d.offers.FollowListChanges,
 		d.logPendingReviews, d.events.Run, d.notifier.Run, d.values.readUntilDone,
 	} {

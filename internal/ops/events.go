@@ -29,6 +29,7 @@ const (
 	EventToolChanged    EventKind = "tool.changed"
 	EventConfigChanged  EventKind = "config.changed"
 	EventPendingChanged EventKind = "pending.changed" // pending calls or leases changed
+	EventPauseChanged   EventKind = "pause.changed"   // calls were paused or resumed
 	EventLoginNeeded    EventKind = "login.needed"    // a server requires a login of the user
 	EventLoginFailed    EventKind = "login.failed"    // a login of the user to a server has failed
 	EventReset          EventKind = "reset"
@@ -37,7 +38,7 @@ const (
 // Words returns the kinds that a client can select.
 func (EventKind) Words() []string {
 	return []string{string(EventCallStarted), string(EventCallCompleted), string(EventPolicyDecision), string(EventRecorded),
-		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged), string(EventPendingChanged), string(EventLoginNeeded), string(EventLoginFailed)}
+		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged), string(EventPendingChanged), string(EventPauseChanged), string(EventLoginNeeded), string(EventLoginFailed)}
 }
 
 // EventRecord is the data of an activity event: a record without arguments and response.
@@ -239,6 +240,7 @@ type changeSet struct {
 	keys    []string
 	refused string
 	pending bool // whether pending calls or leases changed
+	pause   bool // whether calls were paused or resumed
 	logins  []loginChange
 }
 
@@ -249,7 +251,7 @@ type loginChange struct {
 }
 
 func (c *changeSet) isEmpty() bool {
-	return len(c.servers) == 0 && !c.config && !c.pending && len(c.logins) == 0
+	return len(c.servers) == 0 && !c.config && !c.pending && !c.pause && len(c.logins) == 0
 }
 
 func (c *changeSet) addServerChange(server string, what changeScope) {
@@ -308,7 +310,7 @@ func sameTools(a, b []*catalog.Tool) bool {
 
 // newFullChangeSet returns a change set that makes a listener reload everything.
 func newFullChangeSet() changeSet {
-	return changeSet{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true}
+	return changeSet{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true, pause: true}
 }
 
 // appendEventsTo appends the events of changes to a chunk, at the chunk's end position.
@@ -345,6 +347,9 @@ func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers 
 	}
 	if c.pending {
 		to.add(EventPendingChanged, struct{}{})
+	}
+	if c.pause {
+		to.add(EventPauseChanged, struct{}{})
 	}
 	for _, l := range c.logins {
 		to.add(l.kind, toolsChangedData{l.server})

@@ -87,6 +87,17 @@ func (h *EventHub) announce(add func(*changeSet)) {
 	}
 }
 
+// PauseChanged announces that calls were paused or resumed. It does not block.
+func (h *EventHub) PauseChanged() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listeners == 0 {
+		return
+	}
+	h.changes.pause = true
+	h.wakeRun()
+}
+
 // Observe sets the observer of the log; nil means none. An observer costs less than a listener, because nothing is
 // encoded for it.
 func (h *EventHub) Observe(f LogObserver) {

@@ -119,6 +119,9 @@ func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.Ra
 	req.Query = found.query
 
 	var notices []string
+	if paused := g.PauseNotice(); paused != "" {
+		notices = append(notices, paused)
+	}
 	var locked []catalog.Hit
 	if req.IncludeDisabled || total == 0 {
 		var all int

@@ -25,6 +25,9 @@ func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, erro
 		DataDir: cfg.DataDir, Activity: health, Definitions: Definitions{g.About.LoadedToolBytes(), snapshot.TotalDefinitionSize()},
 		Held: g.About.CountHeld(ctx),
 	}
+	if v, _ := g.PauseState(ctx, Caller{}, Nothing{}); v.Paused {
+		s.Pause = &v
+	}
 	if g.About.Unconfirmed != nil {
 		s.Unconfirmed = g.About.Unconfirmed().Count()
 	}

@@ -63,6 +63,7 @@ type ServerView struct {
 // ServerViews lists all servers.
 type ServerViews struct {
 	Servers []ServerView `json:"servers"`
+	Paused  bool         `json:"paused,omitempty" doc:"Whether no call passes, because a user has paused all calls. Absent if calls pass."`
 }
 
 // OfferCounts counts the prompts, resources, templates and instructions of a server. Kinds that the server does not
@@ -143,6 +144,7 @@ type Status struct {
 	Activity      activity.Health `json:"activity"`
 	Definitions   Definitions     `json:"definitions"`
 	Held          StatusHeld      `json:"held" doc:"The number of pending calls and active leases."`
+	Pause         *PauseView      `json:"pause,omitempty" doc:"Who paused all calls, and why. Absent if calls are not paused."`
 }
 
 // StatusHeld counts the pending calls and the active leases.

@@ -205,6 +205,25 @@ func checkDaemonVersion(f *Facts, d *DaemonFacts) []Finding {
 	return singleFinding(found)
 }
 
+func checkCallsPaused(f *Facts, d *DaemonFacts) []Finding {
+	p := d.Pause
+	switch {
+	case p == nil:
+		return nil
+	case p.Unknown != "":
+		return singleFinding(Finding{State: Bad, What: "It cannot be read whether calls are paused, so no call passes: " + p.Unknown,
+			Do: "Fix the cause. If the stored state is damaged, resume: that stores it again.", Command: f.cliCommand("resume")})
+	}
+	what := "All calls are paused by " + p.By
+	if p.At != nil {
+		what += " since " + p.At.UTC().Format(time.RFC3339)
+	}
+	if p.Reason != "" {
+		what += ": " + p.Reason
+	}
+	return singleFinding(Finding{State: Warn, What: what, Do: "Resume them when it is safe.", Command: f.cliCommand("resume")})
+}
+
 func isSameFile(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
