@@ -2,15 +2,14 @@
 //
 // Files:
 //   - app.go: opens, connects, runs and stops all parts
-//   - http.go, root_handler.go, ready.go, metrics.go: listeners, routes, the check of Host and Origin, /readyz, /metrics
-//   - loopback.go, listen_error.go, lock.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
+//   - http.go: listeners, routes, the check of Host and Origin, /readyz, /metrics
+//   - loopback.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
 //   - launch.go, secrets.go, session_needs.go: decide which servers run, read their secrets, and know which clients need a session of their own
-//   - recorder.go, records.go: record events of servers, approvals and the configuration
-//   - presence.go, signature_wait.go: presence: its anchor, and waiting for signatures
-//   - apps.go: declares MCP Apps to servers once a client supports them
-//   - instances.go, restore.go: apply decisions of other instances; store decisions again in a new database
+//   - records.go: record events of servers, approvals and the configuration
+//   - presence.go: presence: its anchor, and waiting for signatures
+//   - instances.go: apply decisions of other instances; store decisions again in a new database
 //   - clients.go: operations on the MCP clients of the account
-//   - terminal.go, welcome.go, logger.go: output for a user and the log
+//   - terminal.go: output for a user and the log
 //   - gc.go: tunes the garbage collector
 //
 // Guarantees:
@@ -45,6 +44,7 @@ import (
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/mcp/httpserver"
@@ -101,7 +101,7 @@ type Options struct {
 	Ready func(DaemonLocation)
 }
 
-// DaemonLocation is where a daemon answers.
+// DaemonLocation contains the address and the files of a daemon.
 type DaemonLocation struct {
 	Address    string // of the HTTP listener, host:port
 	Socket     string
@@ -133,6 +133,7 @@ type daemon struct {
 	upstreams    *compat.ServerSet
 	offers       *catalog.PrimitiveGuard
 	approvals    *ask.Waiter
+	pause        *pause.Switch
 	consent      *ops.CallApprovals
 	gate         *gate.Gate
 	gateway      *ops.Gateway
@@ -347,8 +348,9 @@ func (d *daemon) createServices() error {
 	d.offers = catalog.NewPrimitiveGuard(d.catalog, d.upstreams, d.logger)
 	asks := d.store.ApprovalQuestions()
 	d.approvals = ask.NewWaiter(asks, d.presence, time.Now, func() { d.events.PendingChanged() })
+	d.pause = pause.New(d.pauseStore(cfg.DataDir), func() { d.events.PauseChanged() })
 	d.gate = gate.New(gate.Deps{
-		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.ServerEndpoint, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
+		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.ServerEndpoint, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals, Pause: d.pause,
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.CallKey, a ask.Answer) error {
 			return d.consent.AnswerByClient(ctx, by, question, k, a)
 		},
@@ -423,6 +425,7 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 		})
 	}
 	d.announceReady()
+	d.running.Go(func() { d.readPause(ctx) })
 	d.running.Go(func() { d.catalog.Run(ctx) })
 	d.running.Go(func() { d.storeDecisionsAgainOnReopen(ctx) })
 	d.running.Go(func() { d.tokens.Run(ctx) })

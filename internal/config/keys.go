@@ -114,7 +114,7 @@ func (s *Server) keys() []configKey {
 // keys returns the keys of a profiles entry, bound to p.
 func (p *Profile) keys() []configKey {
 	return []configKey{
-		{name: "servers", field: &p.Servers, grants: admits, check: checkServerPattern},
+		{name: "servers", field: &p.Servers, grants: admits, check: CheckServerPattern},
 		{name: "tools", field: &p.Tools, grants: inside},
 		{name: "lanes", field: &p.Lanes, grants: admits, check: checkLaneName},
 		{name: "ask.write", field: &p.Ask.Write, grants: asked, oneOf: policy.AskModeNames()},
@@ -142,6 +142,22 @@ func (t *ToolSettings) keys() []configKey {
 		{name: "add_description", field: &t.AddDescription, grants: always, check: CheckToolText},
 		{name: "always", field: &t.Always, grants: always},
 	}
+}
+
+// entryName and keys describe an entry of an object whose names the user chooses.
+func (o HintOverride) entryName() string     { return o.Pattern }
+func (r ArgumentLaneRule) entryName() string { return r.Pattern }
+func (s ResultSelection) entryName() string  { return s.Pattern }
+func (t ToolSettings) entryName() string     { return t.Tool }
+func (p Profile) entryName() string          { return p.Name }
+func (o *HintOverride) keys() []configKey    { return hintKeys(&o.Hints) }
+
+// entryNames returns the names of entries.
+func entryNames[T interface{ entryName() string }](all []T) (names []string) {
+	for _, one := range all {
+		names = append(names, one.entryName())
+	}
+	return names
 }
 
 // hintKeys returns the keys of a hint_overrides entry, bound to h.

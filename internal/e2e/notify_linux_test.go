@@ -113,8 +113,8 @@ func (h *hooks) at(path string) []string {
 	return slices.Clone(h.bodies[path])
 }
 
-// TestNotifications: the desktop and webhooks are told once of each held call and of each definition that waits, also
-// across restarts, and never get an argument, a reason, or a text of a server.
+// TestNotifications checks that the desktop and webhooks are notified once of each held call and each waiting
+// definition, also across restarts, and never get an argument, a reason, or a text from a server.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	desk, hooks := startDesktop(t), startHooks(t)

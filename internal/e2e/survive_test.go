@@ -25,8 +25,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// countingTransport counts the initialize requests of all clients. Each life of the daemon has connections of its own: a
-// request on one of before is in flight at the restart.
+// countingTransport counts the initialize requests of all clients. Each run of the daemon has new connections, because
+// a request on an old connection could be in flight at the restart.
 type countingTransport struct {
 	introductions atomic.Int64
 	now           atomic.Pointer[http.Transport]

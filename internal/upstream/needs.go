@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// SessionNeed is a reason why a client needs a session of its own with a server.
+// SessionNeed is a reason why a client needs its own session with a server.
 type SessionNeed string
 
 // The needs. The first three are questions that the server asks; they have the name of the capability
@@ -121,8 +121,9 @@ func (s *Server) learnNeed(need SessionNeed) {
 	s.Clients.OnNeedLearned()
 }
 
-// NeedsOwnSession reports whether a client with these capabilities needs a session of its own. withTasks says that it may
-// use tasks if the server on c supports them: the list of tasks would show it those of other clients.
+// NeedsOwnSession reports whether a client with these capabilities needs its own session. withTasks reports whether it
+// may use tasks if the server on c supports them: in a shared session, the list of tasks would contain those of other
+// clients.
 func (s *Server) NeedsOwnSession(c *Connection, capabilities json.RawMessage, withTasks bool) bool {
 	for _, k := range s.needs.list() {
 		switch k.Need {

@@ -25,8 +25,8 @@ const (
 	destroys = `{"name":"look","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`
 )
 
-// turncoat is a server whose tool is read-only until it is told to turn. Then the tool is destructive, which the server
-// announces before it answers.
+// turncoat is a server whose tool is read-only until the test changes it. Then the tool is destructive, which the
+// server announces before it answers.
 func turncoat(opt mcptest.Options) *mcptest.Server {
 	tools := func(look string) (all []mcptest.Tool) {
 		all = append(all, mcptest.Tool{Definition: look})

@@ -184,7 +184,7 @@ func (f *fixture) call(server, name, args string) (session.Reply, error) {
 	return f.Call(ctx, server, Call{Tool: name, Arguments: json.RawMessage(args)})
 }
 
-// must is call that has to succeed; it returns the result.
+// must makes a call that must succeed, and returns the result.
 func (f *fixture) must(server, name, args string) string {
 	f.t.Helper()
 	r, err := f.call(server, name, args)

@@ -426,8 +426,8 @@ func TestSessionInAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestServerThatPingsFirst: a server over stdio that answers initialize only when its ping has been answered is used by
-// clients in sessions of their own.
+// TestServerThatPingsFirst checks that clients can use, in their own sessions, a stdio server that answers initialize
+// only after its ping was answered.
 func TestServerThatPingsFirst(t *testing.T) {
 	t.Parallel()
 	const script = `while read -r line; do

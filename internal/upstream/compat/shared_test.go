@@ -148,7 +148,7 @@ func (f *fixture) join(t testing.TB, server string) *member {
 	return m
 }
 
-// untilHears waits until the client has heard, on its stream, what ok wants.
+// untilHears waits until the client has received, on its stream, a message that ok accepts.
 func (m *member) untilHears(t testing.TB, what string, ok func(heard []string) bool) {
 	t.Helper()
 	limit := time.After(patience)
@@ -503,8 +503,8 @@ func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 	}
 }
 
-// TestLogMessagesWithoutSessions: callers without a session are not known to be the same client, so a log message goes to
-// none of them. A caller alone on the connection gets it.
+// TestLogMessagesWithoutSessions checks that callers without a session receive no log messages, because MCPProxy cannot
+// know whether they are the same client. A caller alone on the connection gets it.
 func TestLogMessagesWithoutSessions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -861,7 +861,8 @@ func TestSharedServerChangesAfterRestart(t *testing.T) {
 	f.join(t, "s").mustUse(t, "busy", `{"n":1}`)
 }
 
-// TestSlowClientDelaysNoOther: a message on the server's own stream for one slow client delays no other client.
+// TestSlowClientDelaysNoOther checks that a message on the server's own stream for one slow client does not delay other
+// clients.
 func TestSlowClientDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -1,4 +1,4 @@
-// The story of the clients page: who was there, what each asks, how one is connected, and tokens.
+// The clients page: which clients connected, their permissions, how to connect one, and tokens.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -53,7 +53,7 @@ test("a client is connected, its permissions are written, and all of it is undon
   await drawer.locator(".asks").getByText(/permissions\.json, line \d/).first().waitFor();
   assert.equal(await drawer.getByRole("button", { name: "Write permissions" }).count(), 0, "there is nothing left to write");
 
-  // Taken out, and back in.
+  // Disconnect and connect again.
   await drawer.getByRole("button", { name: "Disconnect…" }).click();
   await page.locator("dialog[open] del").first().waitFor();
   await page.locator("dialog[open]").getByRole("button", { name: "Disconnect" }).click();
@@ -67,7 +67,7 @@ test("a client is connected, its permissions are written, and all of it is undon
   assert.equal(await readFile(file, "utf8"), cursor);
   await row(page, "Cursor").getByText("not connected").waitFor();
 
-  // What leads elsewhere, and what cannot be read.
+  // Entries for another address, and files that cannot be read.
   await writeFile(file, '{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:1/mcp"}}}');
   await visit("clients?id=cursor");
   await row(page, "Cursor").getByText("connected to another server").waitFor();
@@ -150,7 +150,7 @@ test("a token is made, shown once, and revoked", async (t) => {
   const as = () => fetch(`${daemon.url}/mcp`, { method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", Accept: "application/json, text/event-stream" }, body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "ci", version: "1" } } }) });
   assert.equal((await as()).status, 200);
 
-  // The same name is refused with the problem's own words, in place.
+  // A duplicate name is rejected with the message of the problem, next to the field.
   await page.keyboard.press("n");
   await dialog.getByLabel("Name").fill("ci-nightly");
   await dialog.getByRole("button", { name: "Create token" }).click();

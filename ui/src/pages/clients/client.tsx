@@ -172,7 +172,7 @@ function Permissions({ of: c }: { of: Client }) {
       {rest.length > 0 && lanes.every((l) => l.right) && <p class="same">Other tools with wrong permissions: {rest.map((l) => `${l.tool} ${verdictWords[l.verdict]}`).join(", ")}.</p>}
       {p.by_hand && <p class="remark"><Icon name="settings" small /><span><Visible text={p.by_hand} /></span></p>}
       {p.notes?.map((n) => <p class="same" key={n}><Visible text={n} /></p>)}
-      {p.basis === "unverified" && <p class="same">This client does not document its permissions. Check once that it asks.</p>}
+      {p.basis === "unverified" && <p class="same">This client does not document its permissions. Check once that it asks before a write.</p>}
     </DrawerPart>
   );
 }

@@ -41,7 +41,7 @@ function sentence(text: string): string {
 
 function waits(s: ServerDetail): string {
   if (s.proposed_by) return `Proposed by ${s.proposed_by}. Not started or contacted yet.`;
-  return s.stage === "definitions" ? "The launch is approved. Its definitions need review." : "Not started or contacted since.";
+  return s.stage === "definitions" ? "The launch is approved. Its definitions need review." : "MCPProxy does not start or contact it before you approve its launch.";
 }
 
 const stateSince = (state: string) => own({ ready: "ready since", idle: "idle since", failed: "failed", connecting: "connecting since", needs_login: "needs login since", needs_secret: "needs a secret since", needs_variable: "needs a variable since" }, state) ?? "stopped";
