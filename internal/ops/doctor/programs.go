@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // requiredPrograms lists the other programs that a program needs.
@@ -43,6 +44,12 @@ func toServerFacts(all []config.Server) (out []ServerFacts) {
 		one := newServerFacts(ops.ServerView{Name: s.Name, Command: shown.Command, Args: shown.Args, URL: shown.URL, Enabled: s.Enabled, Quarantined: s.Quarantined})
 		one.Dir, one.DuplicateOf = shown.WorkingDir, findDuplicateServer(s, all)
 		one.Missing, one.MissingDir = missingPrerequisites(s.Launch)
+		if s.Sandbox.Mode == sandbox.Container { // the command is a program of the image
+			one.Missing = ""
+			if sandbox.Engine(s.Env["PATH"]) == "" {
+				one.Missing = "docker"
+			}
+		}
 		if one.Missing == s.Command {
 			one.Missing = shown.Command // with secrets masked
 		}

@@ -291,6 +291,17 @@ func checkProtocolDeviations(f *Facts, s *ServerFacts) *Finding {
 		Do: "Check your settings for its tools, and its log. If a newer version of the server has the same problem, report it to the server's author.", Command: f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))}
 }
 
+func checkSandbox(f *Facts, s *ServerFacts) *Finding {
+	switch {
+	case s.failedWith(upstream.NoSandbox):
+		return f.fixAndRestartFinding(s, "Change the sandbox with `"+f.cliCommand("upstream set %s sandbox JSON", ops.ShellQuote(s.Name))+"`.")
+	case s.Sandbox != nil && s.Enabled && len(s.Sandbox.NotEnforced) > 0:
+		return &Finding{State: Warn, What: "The sandbox of server " + s.Name + " is not complete.", Lines: s.Sandbox.NotEnforced,
+			Do: "Do what the lines say, or use a container.", Command: f.cliCommand("upstream get %s", ops.ShellQuote(s.Name))}
+	}
+	return nil
+}
+
 func checkServerStarting(f *Facts, s *ServerFacts) *Finding {
 	if !s.Live || !s.shouldRun() || s.isReady() || s.Failure != "" || s.NeedsLogin || s.isSlowToStart(f.Now) {
 		return nil
