@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"html"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -81,7 +82,8 @@ func (o *operation) operationObject(all schemaSet, failure map[string]any) map[s
 		if required != nil {
 			body["required"] = required
 		}
-		d["requestBody"] = map[string]any{"required": true, "content": contentObject("application/json", body)}
+		// A POST whose members are all optional needs no body: see readBody.
+		d["requestBody"] = map[string]any{"required": required != nil || o.method != http.MethodPost, "content": contentObject("application/json", body)}
 	}
 	return d
 }

@@ -403,10 +403,10 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 		p.addNote("To approve and start it, run `mcpproxy upstream approve %s`%s.", shellQuoteWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
 	}
 	if len(kept) > 0 {
-		p.writeLine("%s as secrets: %s.", map[bool]string{true: "Would keep", false: "Kept"}[o.DryRun], strings.Join(kept, ", "))
+		p.writeLine("%s as secrets: %s.", map[bool]string{true: "Would be stored", false: "Stored"}[o.DryRun], strings.Join(kept, ", "))
 	}
 	for _, path := range slices.Sorted(maps.Keys(out)) {
-		p.writeLine("%s out of %s: %s.", map[bool]string{true: "Would take", false: "Taken"}[o.DryRun], toPrintable(path), strings.Join(out[path], ", "))
+		p.writeLine("%s from %s: %s.", map[bool]string{true: "Would be removed", false: "Removed"}[o.DryRun], toPrintable(path), strings.Join(out[path], ", "))
 	}
 	if len(out) > 0 && !o.DryRun {
 		p.addNote("To restore them, run `mcpproxy upstream import --undo`.")

@@ -35,7 +35,7 @@ func writeReviewedDefinitions(p *printer, v ops.ServerReview, full bool) {
 		writeReviewedKindTable(p, offers, kind)
 	}
 	if more := v.TotalOffers - len(v.Offers); more > 0 {
-		p.addNote("Not shown, and not approved with these: %s.", countWithNoun(more, "more definition"))
+		p.addNote("Not shown here, and not approved by this command: %s.", countWithNoun(more, "more definition"))
 	}
 	for _, o := range offers {
 		writeReviewedDefinition(p, v, o, full)

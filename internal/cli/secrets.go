@@ -94,7 +94,7 @@ func secretStoreName(v ops.SecretView) string {
 	if v.Kept == string(secret.Keyring) {
 		return "the keyring of the system"
 	}
-	return "the sealed file of the data directory"
+	return "the encrypted file in the data directory"
 }
 
 // readSecret reads a value from the terminal without echo, or from stdin. It removes one final line end.

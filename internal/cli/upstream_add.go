@@ -234,7 +234,7 @@ func readyToolsText(v ops.ServerView) string {
 		return s + "."
 	}
 	n := v.Tools[policy.PendingApproval]
-	return s + ", " + strconv.Itoa(n) + map[bool]string{true: " waits", false: " wait"}[n == 1] + ": mcpproxy approvals"
+	return s + ", " + strconv.Itoa(n) + map[bool]string{true: " waits", false: " wait"}[n == 1] + " for approval: mcpproxy approvals"
 }
 
 func noteServerWarnings(p *printer, v ops.ServerView) {

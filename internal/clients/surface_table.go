@@ -95,7 +95,7 @@ var surfaceTable = map[string]SurfaceFacts{
 	"zed": withoutSearch("mcp:%s:%s", 64, Fact{"`mcp:ENTRY:TOOL` in rules", "vendor's page on permissions", collected},
 		Fact{"64; a longer name is cut", "source, agent/src/thread.rs", looked}, Fact{noWholeEntry + ": its settings name single tools", "vendor's page on permissions", collected}),
 	"kiro": withoutSearch("%s%s", 0, unknownFact, unknownFact, Fact{"`\"autoApprove\": [\"*\"]` in the entry", "vendor's pages", collected}),
-	"cline": withoutSearch("%s%s", 0, Fact{"none: it names entry and tool apart", "source", collected}, unknownFact,
+	"cline": withoutSearch("%s%s", 0, Fact{"none: it names entry and tool separately", "source", collected}, unknownFact,
 		Fact{noWholeEntry + " evidence: its list names single tools", "source", collected}),
 	"claude-desktop": withoutSearch("", 0, unknownFact, Fact{"64 of `A-Z a-z 0-9 _ -`", "zenn.dev/kmiura55/articles/fastapi-mcp-tool-name", looked}, Fact{noWholeEntry + ": only its settings do", "vendor's pages", collected}),
 	"windsurf":       withoutSearch("", 0, unknownFact, unknownFact, Fact{noWholeEntry + ": only its dialog does", "third parties", collected}),

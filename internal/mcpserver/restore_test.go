@@ -170,8 +170,8 @@ func oneServer(t *testing.T, server *mcptest.Server) (at func(string) session.En
 
 const readCallBody = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b"}}}`
 
-// TestSessionsSurviveRestarts: on every address a session goes on in the next process, with the same client and the same
-// ID in records, and without a second initialize of the client.
+// TestSessionsSurviveRestarts checks that a session on every address continues in the next process, with the same
+// client and the same ID in records, and without a second initialize by the client.
 func TestSessionsSurviveRestarts(t *testing.T) {
 	store, server := &memoryStore{}, mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	at, stop := oneServer(t, server)
@@ -222,7 +222,8 @@ func TestSessionsSurviveRestarts(t *testing.T) {
 	}
 }
 
-// TestForeignSessionIDs: no ID opens a session but the very one that was given to this credential at this address.
+// TestForeignSessionIDs checks that a session ID is valid only with the credential and at the address for which it was
+// issued.
 func TestForeignSessionIDs(t *testing.T) {
 	store := &memoryStore{}
 	p := startProcess(t, store, testKey, nil)
@@ -553,7 +554,7 @@ func TestRebuildAwaitsTools(t *testing.T) {
 	})
 }
 
-// recordingSession says what it is told to, and keeps the answers that it gets.
+// recordingSession sends the given messages, and stores the answers that it receives.
 type recordingSession struct {
 	session.Session
 	events  []session.Event

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -332,7 +333,8 @@ func TestEntriesOfProjects(t *testing.T) {
 	}
 }
 
-// Disconnecting removes everything that connect and permissions wrote, including rules, empty objects and files.
+// Disconnecting removes everything that connect and permissions wrote, including rules, empty objects and files. Its undo
+// restores all of it.
 func TestDisconnectLeavesNothing(t *testing.T) {
 	for _, client := range clients.ClientIDs() {
 		t.Run(client, func(t *testing.T) {
@@ -345,6 +347,7 @@ func TestDisconnectLeavesNothing(t *testing.T) {
 			if err != nil && problem.From(err).Code != problem.NotFound {
 				t.Fatal(err)
 			}
+			was := filesIn(t, a.Env.Home)
 			plan, err := a.PlanDisconnect(client)
 			if err != nil {
 				t.Fatal(err)
@@ -358,8 +361,11 @@ func TestDisconnectLeavesNothing(t *testing.T) {
 					t.Errorf("%s: %q remains; warnings %q", path, left, out.Warnings)
 				}
 			}
-			if _, err := a.UndoLastConnect(client); err != nil || !strings.Contains(read(t, done.Path), "mcpproxy") {
+			if _, err := a.UndoLastConnect(client); err != nil {
 				t.Error(err)
+			}
+			if now := filesIn(t, a.Env.Home); !maps.Equal(now, was) {
+				t.Errorf("after the undo, the files are\n%q\nwant\n%q", now, was)
 			}
 		})
 	}

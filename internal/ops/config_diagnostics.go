@@ -80,7 +80,7 @@ func (s *ConfigOperations) checkActivityLog(status Status) Check {
 	}
 	switch v := status.Activity.Verified; {
 	case v == nil:
-		return Check{"log", "Activity log", stateOK, "It is writable. It was not verified since the start.", ""}
+		return Check{"log", "Activity log", stateOK, "It is writable. It has not been verified since the start.", ""}
 	case !v.OK:
 		return Check{"log", "Activity log", stateBad, "Records were changed: verified " + v.At.Format(time.RFC3339) + ".", "GET /activity/verify returns the first changed record. Copy " + status.DataDir + " first."}
 	default:
@@ -244,7 +244,7 @@ func checkServers(status Status, servers ServerViews) (out []Check) {
 		out = append(out[:maxServerChecks], Check{"server", "Servers", stateBad, fmt.Sprintf("And %d more.", more), "mcpproxy upstream list"})
 	}
 	if out == nil {
-		out = append(out, Check{"server", "Servers", stateOK, fmt.Sprintf("%d of %d enabled ones can be used.", status.Servers.Ready+status.Servers.Idle, status.Servers.Enabled), ""})
+		out = append(out, Check{"server", "Servers", stateOK, fmt.Sprintf("%d of %d enabled servers can be used.", status.Servers.Ready+status.Servers.Idle, status.Servers.Enabled), ""})
 	}
 	return out
 }

@@ -171,7 +171,7 @@ func (t unmaskedConfig) findExposedSecrets(before []byte) (out []Mistake) {
 		i, _ := slices.BinarySearchFunc(hidden, s.at, func(p config.Span, at int) int { return p.To - at - 1 })
 		if !placeholder.MatchString(s.secret) && (i == len(hidden) || s.at < hidden[i].From || hidden[i].To < end) {
 			line, column := t.toMaskedPosition(s.line, s.column)
-			out = append(out, Mistake{line, column, "", s.placeholder + " is in a value that is shown", "write the value itself, or leave it where it was: in env, headers and the like"})
+			out = append(out, Mistake{line, column, "", s.placeholder + " is in a value that is shown", "write the value itself, or leave it in its place, such as env or headers"})
 		}
 	}
 	return out

@@ -528,9 +528,9 @@ func (v *exportVerifier) checkEndLine(line []byte) *activity.Break {
 	case !bytes.Equal(signed, line):
 		return v.newBreakAtLine("The signature of the export is invalid.")
 	case v.end.Records != v.found.Records:
-		return v.newBreakAtLine("The export was written with %d records, and has %d.", v.end.Records, v.found.Records)
+		return v.newBreakAtLine("The export was written with %d records, but it has %d.", v.end.Records, v.found.Records)
 	case v.end.SHA256 != hex.EncodeToString(v.sum.Sum(nil)):
-		return v.newBreakAtLine("The earlier lines are not the signed ones.")
+		return v.newBreakAtLine("The earlier lines differ from the signed ones.")
 	}
 	return nil
 }

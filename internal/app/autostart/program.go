@@ -27,7 +27,7 @@ type ServiceState struct {
 	Enabled   bool   `json:"enabled" doc:"Whether the service starts when the user logs in."`
 	Running   bool   `json:"running"`
 	PID       int    `json:"pid,omitempty" doc:"The id of the process. Absent if the manager does not report it."`
-	Detail    string `json:"detail" doc:"The state in the words of the manager."`
+	Detail    string `json:"detail" doc:"The state as the manager reports it."`
 	Restart   string `json:"restart" doc:"The command that restarts the service."`
 	Log       string `json:"log,omitempty" doc:"The command that shows the output of the service. Absent if the manager does not store it."`
 }

@@ -39,7 +39,7 @@ func claudeDecision(q toolQuery) toolDecision {
 func claudeDisabledDecision(q toolQuery) toolDecision {
 	d, off := q.docs.withKind(fileServers).strongestValue("projects", q.dir, "disabledMcpServers")
 	if at, found := firstMatch(off, equalTo(q.server)); found {
-		return toolDecision{Denied, d.newRule(at, "disabledMcpServers "+q.server), "the server is switched off in this project: /mcp in Claude Code switches it on"}
+		return toolDecision{Denied, d.newRule(at, "disabledMcpServers "+q.server), "the server is disabled in this project; to enable it, use /mcp in Claude Code"}
 	}
 	_, entry := q.docs.serverEntry(q.server)
 	about := func(item clients.ParsedValue) bool {
@@ -173,7 +173,8 @@ func claudeEdits(server string, tools []ProxyTool) []fileEdit {
 	return edits
 }
 
-// claudeWholeEdits allows all tools of the entries whose tools should run. Claude Code asks about all others by itself.
+// claudeWholeEdits allows all tools of the entries whose tools should run. Claude Code asks about all other tools
+// without a rule.
 func claudeWholeEdits(rules []entryRule) []fileEdit {
 	var edits []fileEdit
 	for _, r := range rules {

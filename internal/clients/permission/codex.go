@@ -11,7 +11,7 @@ import (
 func codexDecision(q toolQuery) toolDecision {
 	all := codexTrustedDocs(q.docs.withKind(fileServers), q.dir)
 	if d, profile := all.strongestValue("profile"); profile.Exists() {
-		return toolDecision{Unknown, d.newRule(profile, `profile = "`+profile.Text()+`"`), "Codex 0.169 refuses the file with it, earlier releases took the settings of the profile: use --profile, with a file of its own"}
+		return toolDecision{Unknown, d.newRule(profile, `profile = "`+profile.Text()+`"`), "Codex 0.169 rejects a file with profile, and earlier releases used the settings of the profile: use --profile, with a separate file"}
 	}
 	if d := codexHiddenDecision(all, q); d.verdict != "" {
 		return d
@@ -63,7 +63,7 @@ func codexHiddenDecision(all clientDocs, q toolQuery) toolDecision {
 	key := []string{"mcp_servers", q.server}
 	if d, at := all.strongestValue(append(key, "enabled")...); at.Exists() {
 		if on, ok := at.Bool(); ok && !on {
-			return toolDecision{Denied, d.newRule(at, "enabled = false"), "the server is switched off"}
+			return toolDecision{Denied, d.newRule(at, "enabled = false"), "the server is disabled"}
 		}
 	}
 	if d, at := all.strongestValue(append(key, "enabled_tools")...); at.IsList() {

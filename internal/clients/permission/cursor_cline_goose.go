@@ -69,7 +69,7 @@ func disabledInEntryDecision(q toolQuery) toolDecision {
 	d, entry := q.docs.serverEntry(q.server)
 	for key, off := range map[string]bool{"enabled": false, "disabled": true} {
 		if is, ok := entry.Get(key).Bool(); ok && is == off {
-			return toolDecision{Denied, d.newRule(entry.Get(key), fmt.Sprintf("%s: %v", key, is)), "the server is switched off"}
+			return toolDecision{Denied, d.newRule(entry.Get(key), fmt.Sprintf("%s: %v", key, is)), "the server is disabled"}
 		}
 	}
 	return toolDecision{}
@@ -107,7 +107,7 @@ func clineDecision(q toolQuery) toolDecision {
 		said.why = "if Auto-approve → Use MCP servers is ticked; otherwise it asks"
 	case said.verdict == Asks && found:
 		d, _ := q.docs.serverEntry(q.server)
-		return toolDecision{Unknown, d.newRule(at, "alwaysAllow "+q.tool.Name), "the vendor's pages name alwaysAllow, its source reads autoApprove"}
+		return toolDecision{Unknown, d.newRule(at, "alwaysAllow "+q.tool.Name), "the vendor's pages name alwaysAllow, but its source reads autoApprove"}
 	}
 	return said
 }
@@ -147,7 +147,7 @@ func gooseDecision(q toolQuery) toolDecision {
 			return toolDecision{Denied, d.newRule(list, "available_tools does not contain the tool"), ""}
 		}
 	}
-	mode := Rule{Text: "GOOSE_MODE is not set: Goose takes auto"}
+	mode := Rule{Text: "GOOSE_MODE is not set: the mode is auto"}
 	word := "auto"
 	if d, at := q.docs.withKind(fileServers).strongestValue("GOOSE_MODE"); at.Exists() {
 		word, mode = at.Text(), d.newRule(at, "GOOSE_MODE: "+at.Text())

@@ -42,7 +42,7 @@ func geminiDecision(q toolQuery) toolDecision {
 	denied := len(all) > 0 && all[0].decision == "deny" && all[0].partialReason == ""
 	if d, entry := q.docs.serverEntry(q.server); !denied {
 		if trust, _ := entry.Get("trust").Bool(); trust {
-			return toolDecision{Runs, d.newRule(entry.Get("trust"), "trust: true"), "a trusted server is never asked about, where the folder is trusted"}
+			return toolDecision{Runs, d.newRule(entry.Get("trust"), "trust: true"), "in a trusted folder, Gemini CLI does not ask about a trusted server"}
 		}
 	}
 	for i, r := range all {
@@ -50,7 +50,7 @@ func geminiDecision(q toolQuery) toolDecision {
 			return geminiRuleDecision(r, all[:i])
 		}
 	}
-	return geminiRuleDecision(geminiRule{decision: "ask_user", rule: Rule{Text: "no policy is about the tool: Gemini CLI asks"}}, all)
+	return geminiRuleDecision(geminiRule{decision: "ask_user", rule: Rule{Text: "no policy applies to the tool: Gemini CLI asks"}}, all)
 }
 
 // geminiRuleDecision returns the effect of a rule if the rules above it match only some of the calls.
@@ -105,10 +105,10 @@ func geminiHiddenDecision(q toolQuery) toolDecision {
 func geminiDisabledDecision(q toolQuery) toolDecision {
 	d, off := q.docs.withKind(fileSwitches).strongestValue(strings.ToLower(q.server), "enabled")
 	if on, ok := off.Bool(); ok && !on {
-		return toolDecision{Denied, d.newRule(off, "enabled: false"), "the server is switched off: `/mcp enable " + q.server + "` in Gemini CLI switches it on"}
+		return toolDecision{Denied, d.newRule(off, "enabled: false"), "the server is disabled: `/mcp enable " + q.server + "` in Gemini CLI switches it on"}
 	}
 	if d, at := geminiFolderTrust(q.docs, q.dir); at.Text() == "DO_NOT_TRUST" {
-		return toolDecision{Denied, d.newRule(at, "DO_NOT_TRUST"), "in a folder that is not trusted Gemini CLI uses no servers"}
+		return toolDecision{Denied, d.newRule(at, "DO_NOT_TRUST"), "Gemini CLI uses no servers in an untrusted folder"}
 	}
 	return toolDecision{}
 }
@@ -183,7 +183,7 @@ func geminiRulesInFile(d clientDoc, tier int, q toolQuery) []geminiRule {
 // geminiPartialMatchReason returns the reason why a rule with the tool's name may not match a call.
 func geminiPartialMatchReason(r clients.ParsedValue, q toolQuery) string {
 	if r.Get("argsPattern").Exists() {
-		return "the rule is about some arguments only"
+		return "the rule applies only to some arguments"
 	}
 	whole := func(s string) bool { return s == "*" || strings.HasPrefix(s, "mcp_"+q.server+"_") || s == "mcp_*" }
 	if _, found := firstMatch(r.Get("toolName"), whole); found {

@@ -27,10 +27,10 @@ func opencodeDecision(q toolQuery) toolDecision {
 	settings := q.docs.withKind(fileServers)
 	for _, d := range settings.highestFirst() {
 		if native := d.Value.Get("permissions"); native.IsList() {
-			return toolDecision{Unknown, d.newRule(native, "permissions"), "the list of opencode 2 is not read here: use the section permission, which opencode 2 reads too"}
+			return toolDecision{Unknown, d.newRule(native, "permissions"), "MCPProxy does not read the list of opencode 2: use the section permission, which opencode 2 reads too"}
 		}
 	}
-	last := opencodeRule{Runs, Rule{Text: "no rule is about the tool: opencode runs it"}}
+	last := opencodeRule{Runs, Rule{Text: "no rule applies to the tool: opencode runs it"}}
 	for _, section := range []string{"tools", "permission"} {
 		for _, r := range mergeOpencodeSection(settings, section) {
 			if matchGlob(r.key, name) {
@@ -44,7 +44,7 @@ func opencodeDecision(q toolQuery) toolDecision {
 	}
 	for _, d := range settings {
 		if agents := d.Value.Get("agent"); agents.IsObject() && said.why == "" {
-			said.why = "an agent with permissions of its own may differ"
+			said.why = "an agent with its own permissions can differ"
 		}
 	}
 	return said
@@ -135,7 +135,7 @@ func zedDecision(q toolQuery) toolDecision {
 	}
 	if d, old := settings.strongestValue("agent", "always_allow_tool_actions"); old.Exists() {
 		if all, _ := old.Bool(); all {
-			return toolDecision{Unknown, d.newRule(old, "always_allow_tool_actions: true"), "before 0.224 everything runs, since then it asks"}
+			return toolDecision{Unknown, d.newRule(old, "always_allow_tool_actions: true"), "Zed before 0.224 runs every call, later versions ask"}
 		}
 	}
 	return toolDecision{Asks, Rule{Text: "no setting applies to the tool: Zed asks"}, ""}

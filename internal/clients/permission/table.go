@@ -53,7 +53,7 @@ var clientsByID = map[string]clientPermissions{
 		otherFiles: func(e clients.Env) []clientFile {
 			return []clientFile{{fileSwitches, geminiSwitchesFile(e)}, {fileTrustedFolders, geminiTrustedFoldersFile(e)}}
 		},
-		notes: []string{"Policies of a project (.gemini/policies) are switched off at present and do not count. --yolo, --policy and --allowed-mcp-server-names can override this."}},
+		notes: []string{"Policies of a project (.gemini/policies) are disabled at present and have no effect. --yolo, --policy and --allowed-mcp-server-names can override this."}},
 	"windsurf": {basis: "unverified", decide: unknownUnlessDenied,
 		manual: "Approvals of MCP tools are not in a file, and no use of hints was found. When Cascade asks about {runs}, allow it always. Do not do this for {asks}."},
 	"opencode": {basis: "documented", decide: opencodeDecision, edits: opencodeEdits, wholeEdits: opencodeWholeEdits,

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"slices"
+	"strings"
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/clients"
@@ -52,10 +53,45 @@ type probe struct {
 	tool                ProxyTool
 	wanted              Verdict
 	either              bool // running and asking are both right
+	cautious            bool // asking and denying are both right
 }
 
 // isRight reports whether a verdict is as recommended.
-func (p probe) isRight(v Verdict) bool { return v == p.wanted || p.either && (v == Runs || v == Asks) }
+func (p probe) isRight(v Verdict) bool {
+	return v == p.wanted || p.either && (v == Runs || v == Asks) || p.cautious && (v == Asks || v == Denied)
+}
+
+// Limits of possibleTools.
+const maxPossibleTools, maxToolName = 500, 200
+
+// possibleTools returns the texts of the files that may name single tools of an entry, or patterns for some of them. The
+// client's rules tell which of them do.
+func (all clientDocs) possibleTools(entry string) (names []string) {
+	seen := map[string]bool{"": true, anyTool: true}
+	add := func(name string) {
+		if !seen[name] && len(name) <= maxToolName && len(names) < maxPossibleTools {
+			seen[name], names = true, append(names, name)
+		}
+	}
+	spellings := []string{entry, sanitizeName(entry), strings.ReplaceAll(entry, "-", "_")}
+	for _, d := range all {
+		whole := d.kind == fileRules // a rule can name the entry in one place and the tool in another
+		d.Value.EachText(func(text string) {
+			for _, spelling := range spellings {
+				if _, rest, found := strings.Cut(text, spelling); found {
+					add(strings.TrimSuffix(strings.TrimLeft(rest, "_:-.(/"), ")"))
+				}
+			}
+			if whole {
+				add(text)
+			}
+		})
+		if d.kind == fileServers {
+			d.ServerEntry(entry).EachText(add)
+		}
+	}
+	return names
+}
 
 // laneHints contains, for each lane, the hints of a tool with which clients ask least often.
 var laneHints = map[string]tool.Hints{

@@ -37,7 +37,7 @@ func decodeValue(text []byte, v hujson.Value) (any, error) {
 		object := make(map[string]any, len(c.Items))
 		for _, it := range c.Items {
 			if _, twice := object[it.Name]; twice {
-				return nil, newParseError(text, it.Start, "a name that the object has already", "take one of the two out")
+				return nil, newParseError(text, it.Start, "a duplicate name in the object", "remove one of the two")
 			}
 			value, err := decodeValue(text, it.Value)
 			if err != nil {
@@ -118,7 +118,7 @@ func editList(text []byte, path []string, change func(*Document, Container) []Sp
 func reparseDocument(text []byte) (*Document, error) {
 	d, wrong := NewDocument(text)
 	if wrong != nil {
-		return nil, fmt.Errorf("a text that was read before: %s", wrong.Message)
+		return nil, fmt.Errorf("the text could be parsed before, but not now: %s", wrong.Message)
 	}
 	return d, nil
 }

@@ -134,7 +134,7 @@ var checks = []checkRow{
 	{"D423", "server-sandbox", GroupServers, "The sandbox of a server cannot be set up, or is not complete.", "All sandboxes are complete.",
 		"The server is not started, or can do more than its configuration says.", "", newServerCheckWithDaemon(checkSandbox)},
 
-	{"D501", "tools-without-hints", GroupTools, "Tools without hints look like reads.", "No tool without hints looks like a read.",
+	{"D501", "tools-without-hints", GroupTools, "Tools without hints seem to be reads.", "No tool without hints seems to be a read.",
 		"MCPProxy does not treat them as reads, so clients ask you more often than necessary.", "", newServerCheckWithDaemon(checkToolsWithoutHints)},
 	{"D502", "tools-wait", GroupTools, "Tools, prompts or resources wait for your approval.", "No tool waits.",
 		"They cannot be used until you approve them.", "", newServerCheck(checkDefinitionsAwaitApproval)},

@@ -187,7 +187,7 @@ func checkDatabasePages(f *Facts) []Finding {
 	case f.NoDatabase && f.Daemon == nil:
 		return skippedFinding(noDatabaseText)
 	case f.DatabaseDamage == "":
-		return skippedFinding("The whole database is read only when no daemon runs.")
+		return skippedFinding("The doctor reads the whole database only if no daemon runs.")
 	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, "damaged-"+f.Now.UTC().Format("20060102-150405"))
 	return singleFinding(Finding{State: Bad, Subject: path, What: "The database is damaged: " + f.DatabaseDamage + ".",

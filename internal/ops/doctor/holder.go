@@ -1,5 +1,10 @@
 package doctor
 
+import (
+	"os"
+	"path/filepath"
+)
+
 // LockFile is the file in a data directory that a running daemon locks.
 const LockFile = "daemon.lock"
 
@@ -12,3 +17,13 @@ type Holder struct {
 
 // IsKnown reports whether the process was found.
 func (p Holder) IsKnown() bool { return p.PID != 0 }
+
+// existingParent returns dir if it exists, otherwise its nearest existing parent.
+func existingParent(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}

@@ -63,12 +63,12 @@ func (l *serverLabelLimiter) labelFor(server string) string {
 func newMetrics(r *prometheus.Registry) metrics {
 	m := metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcpproxy_calls_total",
-			Help: "Tool calls by server, lane (read, write, destructive) and outcome (success, error, blocked, held: waits for approval). The server is empty if the call names no configured server."},
+			Help: "Tool calls by server, lane (read, write, destructive) and outcome (success, error, blocked, or held for approval). The server is empty if the call names no configured server."},
 			[]string{"server", "lane", "outcome"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcpproxy_problems_total",
 			Help: "Calls that were refused or failed, by the code of the problem."}, []string{"code"}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mcpproxy_call_duration_seconds",
-			Help:    "Duration of calls that were neither refused nor held, including waiting.",
+			Help:    "Duration of calls that were neither refused nor held, including their time in queues.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}}, []string{"server", "lane"}),
 		own: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mcpproxy_call_own_duration_seconds",
 			Help:    "MCPProxy's own share of the duration of a call, without waiting for a slot and for the server.",
