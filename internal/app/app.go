@@ -60,6 +60,7 @@ import (
 	"mcpproxy/internal/upstream/compat"
 	"mcpproxy/internal/upstream/oauth"
 	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 	"mcpproxy/internal/upstream/secret"
 	"mcpproxy/internal/web"
 )
@@ -331,8 +332,10 @@ func (d *daemon) createServices() error {
 	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version, Notify: d.announceLogin})
 	d.onClose(d.logins.Close)
 	d.needs = newLearnedNeeds(d.store, d.logger)
+	sandboxes := sandbox.NewSystem(cfg.DataDir, d.live.Path())
 	d.upstreams = compat.NewServerSet(upstream.Options{
-		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
+		Sandboxes: sandboxes,
+		Logger:    d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
 		Observer: &serverEventRecorder{Catalog: d.catalog, log: d.log, logger: d.logger, terminal: d.terminal}, ClientVersion: d.opt.Version,
 		MaxMessage: maxMessage, AccountFor: serverLoginLookup(d.logins), NeedLearned: d.needs.learn, DeclareApps: wasAppsClientSeen(cfg.DataDir),
 	})
@@ -357,7 +360,7 @@ func (d *daemon) createServices() error {
 		Presence: d.presence.IsOn, Logins: d.logins, Proposed: d.book.IsProposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = ops.NewGateway(ops.GatewayDeps{
-		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams,
+		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams, Sandboxes: sandboxes,
 		Log: d.log, Logins: d.logins, ObserveSearch: telemeter.ObserveSearch,
 		About: ops.DaemonInfo{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
