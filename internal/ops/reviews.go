@@ -6,6 +6,7 @@ import (
 
 	"mcpproxy/internal/catalog/scan"
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/approval"
 )
 
@@ -136,6 +137,15 @@ type LaunchView struct {
 	WorkingDir string   `json:"working_dir,omitempty"`
 	URL        string   `json:"url,omitempty"`
 	Headers    []string `json:"headers,omitempty" doc:"The names of the HTTP headers."`
+	Sandbox    string   `json:"sandbox,omitempty" doc:"What the process may read, write and reach, in words. Absent if it has no sandbox."`
+}
+
+func newLaunchView(l config.LaunchView) LaunchView {
+	v := LaunchView{Protocol: l.Protocol, Command: l.Command, Args: l.Args, Env: l.Env, WorkingDir: l.WorkingDir, URL: l.URL, Headers: l.Headers}
+	if l.Sandbox != nil {
+		v.Sandbox = l.Sandbox.Text()
+	}
+	return v
 }
 
 // ServerReview contains the information that a user reviews before approving a server.
