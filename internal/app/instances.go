@@ -25,7 +25,7 @@ func (d *daemon) newDecisionStore(dir string) approval.Store {
 	return kept
 }
 
-// pauseStore returns the store of the kill switch. A local database can be lost or damaged, so that a file is safer.
+// pauseStore returns the store of the kill switch. A local database can be lost or damaged, so a file is safer.
 func (d *daemon) pauseStore(dir string) pause.Store {
 	if d.shared != nil {
 		return d.shared
@@ -36,13 +36,13 @@ func (d *daemon) pauseStore(dir string) pause.Store {
 // readPause reads whether calls are paused, until it succeeds.
 func (d *daemon) readPause(ctx context.Context) {
 	for err := d.pause.Reload(ctx, false); err != nil; err = d.pause.Reload(ctx, false) {
-		d.logger.Error("whether calls are paused cannot be read, so no call passes", "error", err)
+		d.logger.Error("cannot read whether calls are paused, so every call is rejected", "error", err)
 		if !sleep(ctx, restoreRetryInterval) {
 			return
 		}
 	}
 	if s, _ := d.pause.Current(); s.Paused {
-		d.logger.Warn("calls are paused: no call passes", "by", s.By, "since", s.At, "reason", s.Reason)
+		d.logger.Warn("calls are paused: every call is rejected", "by", s.By, "since", s.At, "reason", s.Reason)
 	}
 }
 

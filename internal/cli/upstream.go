@@ -53,7 +53,7 @@ func writeServerTable(p *printer, all ops.ServerViews) {
 			columnTruncationStep("NAME", 16), columnHidingSteps("TOOLS", "NOTE"), columnTruncationStep("NAME", 8)),
 	}.write(p, all.Servers)
 	if all.Paused {
-		p.addNote("Calls are paused: no call passes until you run `mcpproxy resume`.")
+		p.addNote("Calls are paused: MCPProxy rejects every call until you run `mcpproxy resume`.")
 	}
 }
 

@@ -12,8 +12,9 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestPauseSurvivesRestart: while calls are paused no call passes on any surface, also after a kill and while the stored
-// state is damaged. Search and lists work and tell it. Who paused and why is on record.
+// TestPauseSurvivesRestart checks that MCPProxy rejects calls on all surfaces while calls are paused, also after a kill
+// and while the stored state is damaged. Search and lists work and report the pause. The log contains who paused and
+// why.
 func TestPauseSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
@@ -21,7 +22,7 @@ func TestPauseSurvivesRestart(t *testing.T) {
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, world.tool...))
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, u.URL))
 	d.awaitTools("s:look")
-	if code, out, notes := d.cli("pause", "--reason", "the wrong files are deleted"); code != 0 || !strings.Contains(out, "no call passes until you run `mcpproxy resume`") {
+	if code, out, notes := d.cli("pause", "--reason", "the wrong files are deleted"); code != 0 || !strings.Contains(out, "MCPProxy rejects every call until you run `mcpproxy resume`") {
 		t.Fatalf("%d %s%s", code, out, notes)
 	}
 	refused := func(when string) {
@@ -76,7 +77,7 @@ func TestPauseSurvivesRestart(t *testing.T) {
 	if ran := world.all(); len(ran) != 0 {
 		t.Errorf("calls passed: %q", ran)
 	}
-	if code, out, notes := d.cli("resume"); code != 0 || out != "Calls pass again.\n" {
+	if code, out, notes := d.cli("resume"); code != 0 || out != "Calls are allowed again.\n" {
 		t.Errorf("%d %s%s", code, out, notes)
 	}
 	if got := d.stateless().call("call_tool_read", `{"name":"s:look"}`).text(); got != "it ran" {

@@ -103,7 +103,7 @@ func (x *execution) pausedProblem(stopped *pause.State) *problem.Problem {
 	if x.sent {
 		return stopped.Problem("Calls were paused while '" + name + "' ran, and MCPProxy cancelled it. It may have taken effect.")
 	}
-	return stopped.Problem("Calls were paused before '" + name + "' was called, so it was not called.")
+	return stopped.Problem("Calls were paused before '" + name + "' was called. The call was not sent.")
 }
 
 // decideAndApprove decides about a call and waits for its approval. It decides again after

@@ -109,7 +109,7 @@ func TestPauseEndsHeldCalls(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	p := wantCode(t, "held", <-done, problem.CallsPaused)
-	if p == nil || !strings.Contains(p.Message, "was not called") || a.asked() != 0 {
+	if p == nil || !strings.Contains(p.Message, "was not sent") || a.asked() != 0 {
 		t.Errorf("%v, %q", p, a.Events)
 	}
 	if len(a.Appended) != 1 || a.Appended[0].ParentID != "record" || a.Appended[0].Metadata.ErrorCode != string(problem.CallsPaused) {

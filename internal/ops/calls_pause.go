@@ -25,7 +25,7 @@ func (PauseRequest) Example() string { return `{"reason": "an agent deletes the 
 // PauseView tells whether calls are paused.
 type PauseView struct {
 	Paused    bool       `json:"paused"`
-	Unknown   string     `json:"unknown,omitempty" doc:"Why MCPProxy cannot read whether calls are paused. Then paused is true, because no call passes. Absent if the state is known."`
+	Unknown   string     `json:"unknown,omitempty" doc:"Why MCPProxy cannot read whether calls are paused. Then paused is true, because MCPProxy rejects all calls. Absent if the state is known."`
 	Reason    string     `json:"reason,omitempty"`
 	By        string     `json:"by,omitempty" doc:"The actor who paused or resumed calls last. Absent if calls were never paused."`
 	Via       string     `json:"via,omitempty" doc:"The surface that was used."`
@@ -47,7 +47,7 @@ func (g *Gateway) PauseState(context.Context, Caller, Nothing) (PauseView, error
 	return v, nil
 }
 
-// PauseNotice returns the notice for agents while no call passes; "" otherwise.
+// PauseNotice returns the notice for agents while calls are paused; "" otherwise.
 func (g *Gateway) PauseNotice() string {
 	if p := g.Pause.Problem(); p != nil {
 		return p.Message + " " + p.Hint
@@ -68,7 +68,7 @@ func (a *Admin) PauseCalls(ctx context.Context, c Caller, in PauseRequest) (v Pa
 	pauseNow := func() error {
 		var err error
 		if cancelled, err = a.Pause.Pause(ctx, s); err != nil {
-			return problem.Newf(problem.ServerUnavailable, "Calls are paused, but the pause could not be stored: %v. Without another attempt, it ends when MCPProxy stops.", err).
+			return problem.Newf(problem.ServerUnavailable, "Calls are paused, but the pause could not be stored: %v. It ends when MCPProxy stops, unless another attempt to pause succeeds.", err).
 				WithHint("Fix the cause, then pause again.").Because(err)
 		}
 		return nil
@@ -91,7 +91,7 @@ func (a *Admin) PauseCalls(ctx context.Context, c Caller, in PauseRequest) (v Pa
 	return v, err
 }
 
-// ResumeCalls lets calls pass again.
+// ResumeCalls allows calls again.
 func (a *Admin) ResumeCalls(ctx context.Context, c Caller, _ Nothing) (v PauseView, err error) {
 	before, unknown := a.Pause.Current()
 	if !before.Paused && unknown == nil {
@@ -102,7 +102,7 @@ func (a *Admin) ResumeCalls(ctx context.Context, c Caller, _ Nothing) (v PauseVi
 			return err
 		}
 		if err := a.Pause.Resume(ctx, pause.State{By: c.Actor.String(), Via: string(c.Source), At: time.Now().UTC()}); err != nil {
-			return problem.Newf(problem.ServerUnavailable, "Calls stay paused, because that could not be changed: %v.", err).WithHint("Fix the cause, then resume again.").Because(err)
+			return problem.Newf(problem.ServerUnavailable, "Calls stay paused, because the new state could not be stored: %v.", err).WithHint("Fix the cause, then resume again.").Because(err)
 		}
 		return nil
 	})

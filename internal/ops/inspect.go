@@ -84,7 +84,7 @@ type HourCalls struct {
 // ServerList lists all servers.
 type ServerList struct {
 	Servers []ServerRow `json:"servers"`
-	Paused  bool        `json:"paused,omitempty" doc:"Whether no call passes, because a user has paused all calls. Absent if calls pass."`
+	Paused  bool        `json:"paused,omitempty" doc:"Whether MCPProxy rejects all calls, because a user has paused them. Absent if calls are allowed."`
 }
 
 // ServerDetail is one server with its configuration.

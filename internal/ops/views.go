@@ -73,7 +73,7 @@ type SandboxView struct {
 // ServerViews lists all servers.
 type ServerViews struct {
 	Servers []ServerView `json:"servers"`
-	Paused  bool         `json:"paused,omitempty" doc:"Whether no call passes, because a user has paused all calls. Absent if calls pass."`
+	Paused  bool         `json:"paused,omitempty" doc:"Whether MCPProxy rejects all calls, because a user has paused them. Absent if calls are allowed."`
 }
 
 // OfferCounts counts the prompts, resources, templates and instructions of a server. Kinds that the server does not

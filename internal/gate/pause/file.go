@@ -30,7 +30,7 @@ func (f File) LoadPause(context.Context) (s State, err error) {
 		State
 	}
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&stored); err != nil || stored.Paused == nil {
-		return State{}, fmt.Errorf("%s is damaged: it does not tell whether calls are paused", f.Path)
+		return State{}, fmt.Errorf("%s is damaged, so it is unknown whether calls are paused", f.Path)
 	}
 	stored.State.Paused = *stored.Paused
 	return stored.State, nil

@@ -1,4 +1,4 @@
-// Package pause is the kill switch: while it is on, no call passes.
+// Package pause is the kill switch: while it is on, MCPProxy rejects every call.
 //
 //   - Every call and every request that makes a server act holds a Ticket while it runs. Pausing cancels all tickets,
 //     and no new ticket is issued until a user resumes.
@@ -22,7 +22,7 @@ const MaxReason = 1_000
 // loadWait limits how long a call waits until the state is read for the first time.
 const loadWait = 5 * time.Second
 
-// State tells whether calls are paused, and who decided it when and why.
+// State contains whether calls are paused, and who decided this, when and why.
 type State struct {
 	Paused bool      `json:"paused"`
 	Reason string    `json:"reason,omitempty"`
@@ -86,7 +86,7 @@ func (s *Switch) Enter(ctx context.Context) (context.Context, *Ticket, *problem.
 	return ctx, t, nil
 }
 
-// Leave ends a ticket. A nil ticket is none.
+// Leave ends a ticket. A nil ticket is ignored.
 func (t *Ticket) Leave() {
 	if t == nil {
 		return
@@ -152,7 +152,7 @@ func (s *State) Problem(what string) *problem.Problem {
 		With("paused_at", s.At.UTC().Format(time.RFC3339))
 }
 
-// Current returns the state. The error tells why it is unknown.
+// Current returns the state. The error contains the reason why it is unknown.
 func (s *Switch) Current() (State, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ func (s *Switch) saveUnsaved(ctx context.Context) error {
 	return nil
 }
 
-// Resume stores that calls may pass again, and then lets them pass.
+// Resume stores that calls are allowed, and then allows them.
 func (s *Switch) Resume(ctx context.Context, state State) error {
 	state.Paused = false
 	s.storing.Lock()
@@ -212,8 +212,8 @@ func (s *Switch) Resume(ctx context.Context, state State) error {
 }
 
 // Reload reads the state again, because another process may have changed it. announced is true if it has changed. After
-// an error the state is unknown, and no call passes; but if no change is announced, the last known state stays. A pause
-// that is not stored yet is stored instead.
+// an error the state is unknown, and every call is rejected; but if no change is announced, the last known state stays.
+// A pause that is not stored yet is stored instead.
 func (s *Switch) Reload(ctx context.Context, announced bool) error {
 	s.storing.Lock()
 	defer s.storing.Unlock()

@@ -44,7 +44,8 @@ func enters(t *testing.T, s *Switch) bool {
 	return p == nil
 }
 
-// TestUnknownStateStopsCalls: no call passes before the state was read, nor after a change was announced and could not be read.
+// TestUnknownStateStopsCalls checks that every call is rejected before the state was read, and after an announced
+// change that could not be read.
 func TestUnknownStateStopsCalls(t *testing.T) {
 	m := &memory{err: errors.New("down")}
 	s := New(m, func() {})
@@ -64,7 +65,8 @@ func TestUnknownStateStopsCalls(t *testing.T) {
 	}
 }
 
-// TestUnstoredPauseHolds: a pause that cannot be stored holds, also against what the store says, until it is stored.
+// TestUnstoredPauseHolds checks that a pause that cannot be stored stays in effect, even if the store has another
+// state, until it is stored.
 func TestUnstoredPauseHolds(t *testing.T) {
 	m := &memory{}
 	s := New(m, func() {})
@@ -87,7 +89,7 @@ func TestUnstoredPauseHolds(t *testing.T) {
 	}
 }
 
-// TestPauseWinsAgainstReload: a pause that begins while another state is read holds.
+// TestPauseWinsAgainstReload checks that a pause that begins while another state is read stays in effect.
 func TestPauseWinsAgainstReload(t *testing.T) {
 	m := &memory{}
 	s := New(m, func() {})

@@ -44,8 +44,8 @@ var checks = []checkRow{
 		"Clients connect to that program, and `mcpproxy serve` cannot start.", "", checkPortTaken},
 	{"D107", "port-other-mcpproxy", GroupDaemon, "Another MCPProxy, with another data directory, listens on the address.", "No other MCPProxy uses the address.",
 		"Clients connect to that MCPProxy, which has other servers and another log.", "", checkPortOfOtherMCPProxy},
-	{"D108", "calls-paused", GroupDaemon, "A user has paused all calls, or it cannot be read whether calls are paused.", "Calls are not paused.",
-		"No call passes on any surface until a user resumes.", "", newDaemonCheck(checkCallsPaused)},
+	{"D108", "calls-paused", GroupDaemon, "A user has paused all calls, or MCPProxy cannot read whether calls are paused.", "Calls are not paused.",
+		"MCPProxy rejects calls on all surfaces until a user resumes them.", "", newDaemonCheck(checkCallsPaused)},
 
 	{"D201", "data-dir-missing", GroupFiles, "The data directory does not exist.", "The data directory exists.",
 		"It holds the activity log, approvals and the API key. The first start creates it.", "creates it with mode 0700", checkDataDirMissing},

@@ -211,8 +211,8 @@ func checkCallsPaused(f *Facts, d *DaemonFacts) []Finding {
 	case p == nil:
 		return nil
 	case p.Unknown != "":
-		return singleFinding(Finding{State: Bad, What: "It cannot be read whether calls are paused, so no call passes: " + p.Unknown,
-			Do: "Fix the cause. If the stored state is damaged, resume: that stores it again.", Command: f.cliCommand("resume")})
+		return singleFinding(Finding{State: Bad, What: "MCPProxy cannot read whether calls are paused, so it rejects every call: " + p.Unknown,
+			Do: "Fix the cause. If the stored state is damaged, run `mcpproxy resume`, which stores it again.", Command: f.cliCommand("resume")})
 	}
 	what := "All calls are paused by " + p.By
 	if p.At != nil {

@@ -20,7 +20,7 @@ export interface Status {
   surfaces: { name: string; address: string }[]; config_path: string; config_error?: string; needs_restart?: string[]; unconfirmed?: number; warnings?: string[]; data_dir: string;
   activity: { degraded: boolean; message?: string; [k: string]: unknown; records: number; verified?: { at: string; ok: boolean } };
   held: { pending: number; leases: number }; // pending calls, and active leases
-  pause?: Pause; // while no call passes
+  pause?: Pause; // while calls are paused
   definitions: { loaded_bytes: number; all_bytes: number }; // size of the definitions that an agent loads (tools/list of /mcp), and of all definitions
 }
 

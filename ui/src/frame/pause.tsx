@@ -31,7 +31,7 @@ function PauseDialog({ onClose }: { onClose: () => void }) {
   };
   return (
     <Confirm title="Pause all calls?" action="Pause calls" onConfirm={pause} onClose={onClose}>
-      <p class="soft">No call passes on any surface until you resume. Held and running calls are cancelled; a cancelled call may have taken effect.</p>
+      <p class="soft">MCPProxy rejects calls on all surfaces until you resume them. Held and running calls are cancelled; a cancelled call may have taken effect.</p>
       <Field label="Reason" note="Agents see this reason.">
         {(a) => <textarea {...a} rows={2} maxLength={1000} value={reason} onInput={(e) => setReason(e.currentTarget.value)} />}
       </Field>
@@ -39,10 +39,10 @@ function PauseDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** The banner on every page while no call passes. */
+/** The banner on every page while calls are paused. */
 export function PauseBanner({ pause }: { pause: Pause }) {
   const resume = async () => {
-    await attempt(() => api.post("/resume"), { text: "Calls pass again." });
+    await attempt(() => api.post("/resume"), { text: "Calls are allowed again." });
     status.reload();
   };
   return <Banner icon="off" bad act={<Button small decides onClick={resume}>Resume calls</Button>}>{pauseText(pause)}</Banner>;

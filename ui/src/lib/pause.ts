@@ -2,9 +2,9 @@
 
 import type { Pause } from "../api/types";
 
-/** Tells why no call passes. */
+/** Returns why calls are rejected. */
 export function pauseText(p: Pause): string {
-  if (p.unknown) return `No call passes, because it cannot be read whether calls are paused: ${p.unknown}`;
+  if (p.unknown) return `MCPProxy rejects every call, because it cannot read whether calls are paused: ${p.unknown}`;
   const since = p.at ? ` since ${new Date(p.at).toLocaleString()}` : "";
   return `All calls are paused${p.by ? ` by ${p.by}` : ""}${since}.${p.reason ? ` Reason: ${p.reason}` : ""}`;
 }
