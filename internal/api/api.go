@@ -9,7 +9,7 @@
 //   - input.go, body.go: parse and validate the input
 //   - call.go, idempotency.go: tool calls and changes of settings, and retries with an Idempotency-Key
 //   - client.go: the typed client
-//   - document.go, schema.go: the OpenAPI document
+//   - document.go: the OpenAPI document
 //   - signin.go: sessions of the web UI
 //   - socket*.go: the local socket
 //

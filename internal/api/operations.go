@@ -118,7 +118,7 @@ var (
 	RestartServer    = declareOperation("POST /servers/{name}/restart", "restartServer", Operate, "Restart a server", (*ops.Admin).RestartServer).withTimeout(restartTimeout)
 	LoginServer      = declareOperation("POST /servers/{name}/login", "loginServer", Operate, "Start a login to a server", (*ops.Admin).LoginToServer).withTimeout(loginTimeout)
 	GetLogin         = declareOperation("GET /servers/{name}/login", "getLogin", Look, "Get the state of the last login to a server", (*ops.Admin).LoginProgress)
-	CompleteLogin    = declareOperation("POST /servers/{name}/login/complete", "completeLogin", Operate, "Complete the login in progress with the URL at which the browser has ended", (*ops.Admin).CompleteLogin)
+	CompleteLogin    = declareOperation("POST /servers/{name}/login/complete", "completeLogin", Operate, "Complete the login in progress with the last URL in the browser", (*ops.Admin).CompleteLogin)
 	LogoutServer     = declareOperation("POST /servers/{name}/logout", "logoutServer", Operate, "Delete the stored login to a server", (*ops.Admin).LogoutFromServer).withTimeout(loginTimeout)
 	GetServerLogs    = declareOperation("GET /servers/{name}/logs", "getServerLogs", Look, "Get the last lines of a server's log", (*ops.Inspector).ServerLogs)
 	FollowServerLogs = declareOperation("GET /servers/{name}/logs/follow", "followServerLogs", Look, "Stream the last lines of a server's log and all new lines, one event per line", (*ops.Inspector).FollowLogs).withContentType("text/event-stream")

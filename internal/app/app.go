@@ -44,6 +44,7 @@ import (
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/mcp/httpserver"
@@ -133,6 +134,7 @@ type daemon struct {
 	upstreams    *compat.ServerSet
 	offers       *catalog.PrimitiveGuard
 	approvals    *ask.Waiter
+	pause        *pause.Switch
 	consent      *ops.CallApprovals
 	gate         *gate.Gate
 	gateway      *ops.Gateway
@@ -349,8 +351,9 @@ func (d *daemon) createServices() error {
 	d.offers = catalog.NewPrimitiveGuard(d.catalog, d.upstreams, d.logger)
 	asks := d.store.ApprovalQuestions()
 	d.approvals = ask.NewWaiter(asks, d.presence, time.Now, func() { d.events.PendingChanged() })
+	d.pause = pause.New(d.pauseStore(cfg.DataDir), func() { d.events.PauseChanged() })
 	d.gate = gate.New(gate.Deps{
-		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.ServerEndpoint, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
+		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.ServerEndpoint, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals, Pause: d.pause,
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.CallKey, a ask.Answer) error {
 			return d.consent.AnswerByClient(ctx, by, question, k, a)
 		},
@@ -425,6 +428,7 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 		})
 	}
 	d.announceReady()
+	d.running.Go(func() { d.readPause(ctx) })
 	d.running.Go(func() { d.catalog.Run(ctx) })
 	d.running.Go(func() { d.storeDecisionsAgainOnReopen(ctx) })
 	d.running.Go(func() { d.tokens.Run(ctx) })

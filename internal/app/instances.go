@@ -9,6 +9,7 @@ import (
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
 )
@@ -22,6 +23,29 @@ func (d *daemon) newDecisionStore(dir string) approval.Store {
 	kept := approval.NewDenylist(filepath.Join(dir, "restrictions.log"), d.store, d.logger, d.recordDenylistDamage)
 	d.onClose(func(context.Context) error { return kept.Close() })
 	return kept
+}
+
+// pauseStore returns the store of the kill switch. A local database can be lost or damaged, so that a file is safer.
+func (d *daemon) pauseStore(dir string) pause.Store {
+	if d.shared != nil {
+		return d.shared
+	}
+	return pause.File{Path: filepath.Join(dir, "pause.json")}
+}
+
+// readPause reads whether calls are paused, until it succeeds.
+func (d *daemon) readPause(ctx context.Context) {
+	for err := d.pause.Reload(ctx, false); err != nil; err = d.pause.Reload(ctx, false) {
+		d.logger.Error("whether calls are paused cannot be read, so no call passes", "error", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(restoreRetryInterval):
+		}
+	}
+	if s, _ := d.pause.Current(); s.Paused {
+		d.logger.Warn("calls are paused: no call passes", "by", s.By, "since", s.At, "reason", s.Reason)
+	}
 }
 
 // instanceName returns the name of this instance in a shared database.
@@ -77,6 +101,9 @@ func (d *daemon) applyRemoteChanges(ctx context.Context, s store.RemoteChanges) 
 	}
 	if s.All || s.Tokens {
 		err = errors.Join(err, d.tokens.Reload(ctx))
+	}
+	if s.All || s.Pause {
+		err = errors.Join(err, d.pause.Reload(ctx, s.Pause))
 	}
 	if s.All || s.Questions {
 		d.approvals.WakeAll()

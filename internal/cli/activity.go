@@ -78,9 +78,7 @@ func toActivityFilter(r *invocation, f activity.Filter, flags activityFilterFlag
 		}
 		f.Types = append(f.Types, activity.Type(t))
 	}
-	for _, s := range flags.statuses {
-		f.Statuses = append(f.Statuses, activity.Status(s))
-	}
+	f.Statuses = mapSlice(flags.statuses, func(s string) activity.Status { return activity.Status(s) })
 	since, err := atMostOneValue("--since", flags.since, flags.start)
 	if err != nil {
 		return f, err
@@ -316,9 +314,7 @@ func newActivityRedactCommand(r *invocation) commandSpec {
 			return in, newUsageError("Name the fields to erase: --field", "They are "+strings.Join(activity.ErasableField("").Words(), ", ")+".")
 		}
 		in.ID = strings.TrimRight(args[0], "….")
-		for _, f := range fields {
-			in.Fields = append(in.Fields, activity.ErasableField(f))
-		}
+		in.Fields = mapSlice(fields, func(f string) activity.ErasableField { return activity.ErasableField(f) })
 		question := fmt.Sprintf("Erase %s of record %s permanently?", strings.Join(fields, ", "), in.ID)
 		return in, r.requireConfirmation(ctx, yes, question, "Review with `mcpproxy activity show "+in.ID+"`, then pass --yes.")
 	}, func(p *printer, record activity.Record) {

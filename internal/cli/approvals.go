@@ -72,9 +72,7 @@ func writeWaitingApprovals(p *printer, waiting ops.Waiting) {
 		narrow: slices.Concat(columnHidingSteps("AGE"), addNoteToSteps(howToDecideHint, columnHidingSteps("REVIEW AND APPROVE")), columnTruncationStep("ITEM", 24), columnTruncationStep("REASON", 10), columnHidingSteps("FINDINGS"), columnTruncationStep("ITEM", 8)),
 		exact:  true,
 	}.write(p, toWaitingRows(waiting))
-	for _, warning := range waiting.Warnings {
-		p.addNote("%s", toOneLine(warning))
-	}
+	p.addNotes(mapSlice(waiting.Warnings, toOneLine))
 	noteUnlistedDefinitions(p, tool.KindTool, waiting)
 	noteUnlistedDefinitions(p, tool.KindPrompt, waiting)
 }
@@ -86,7 +84,7 @@ func waitingServerNames(ctx context.Context, c *api.Client, typed string) []stri
 	if len(waiting.Servers) == 0 {
 		return serverNames(ctx, c, typed)
 	}
-	return mapToStrings(waiting.Servers, func(s ops.WaitingServer) string { return s.Name })
+	return mapSlice(waiting.Servers, func(s ops.WaitingServer) string { return s.Name })
 }
 
 // approveFlags are the flags of `tools approve`.
@@ -190,11 +188,9 @@ func (b *batchApprovalResult) approveDefinitions(ctx context.Context, c *api.Cli
 		}
 	}
 	for part := range slices.Chunk(together, ops.MaxBatch) {
-		var in ops.ToolsApproval
-		for _, w := range part {
-			in.Tools = append(in.Tools, ops.NamedDefinition{Name: w.definition.qualifiedName(), Kind: w.definition.Kind, Fingerprint: w.Fingerprint})
-		}
-		out, err := api.ApproveTools.Call(ctx, c, in)
+		out, err := api.ApproveTools.Call(ctx, c, ops.ToolsApproval{Tools: mapSlice(part, func(w waitingDefinition) ops.NamedDefinition {
+			return ops.NamedDefinition{Name: w.definition.qualifiedName(), Kind: w.definition.Kind, Fingerprint: w.Fingerprint}
+		})})
 		for i, w := range part {
 			if err == nil {
 				done(w, out.Results[i].RefusalError())
@@ -312,10 +308,6 @@ func addApprovalFields(p *printer, f *fieldList, t *ops.Trust) {
 	if t.OffBy != "" {
 		f.add("Disabled", strings.TrimSpace(p.formatTime(t.OffAt)+" by "+toOneLine(t.OffBy)))
 	}
-}
-
-func writeToolDisabled(p *printer, v ops.ToolView) {
-	p.writeLine("%s is disabled.", toOneLine(v.Name))
 }
 
 func writeToolEnabled(p *printer, v ops.ToolView) {

@@ -119,7 +119,7 @@ func (r *invocation) newCommandTree(all map[string]commandSpec) *cobra.Command {
 
 // aliasesOfName returns the aliases of a command with the last word name.
 func aliasesOfName(name string) []string {
-	return map[string][]string{"list": {"ls"}, "show": {"get"}, "get": {"show"}, "remove": {"rm", "delete"}, "delete": {"rm", "remove"}}[name]
+	return map[string][]string{"list": {"ls"}, "show": {"get"}, "get": {"show"}, "remove": {"rm", "delete"}, "delete": {"rm", "remove"}, "pause": {"stop-calls"}}[name]
 }
 
 // newCobraCommand builds one command.

@@ -128,9 +128,7 @@ func (r *invocation) fetchDaemonFacts(ctx context.Context) (*doctor.DaemonFacts,
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range file.Mistakes {
-			d.Mistakes = append(d.Mistakes, doctor.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
-		}
+		d.Mistakes = mapSlice(file.Mistakes, func(m ops.Mistake) doctor.Mistake { return doctor.Mistake(m) })
 		if len(d.Mistakes) == 0 {
 			d.Mistakes = []doctor.Mistake{{Message: d.ConfigError}}
 		}
@@ -364,7 +362,7 @@ func (r *invocation) findDirectServers(env clients.Env) map[string][]string {
 }
 
 func toClientFacts(v ops.ClientView) doctor.ClientFacts {
-	c := doctor.ClientFacts{ID: v.ID, Name: v.Name, Path: v.Path, Entry: v.LeadsTo, Foreign: v.Foreign, Missing: v.Missing, Broken: v.Broken}
+	c := doctor.ClientFacts{ClientView: v}
 	if !v.Connected || !v.Permissions.Writable {
 		return c
 	}

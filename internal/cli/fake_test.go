@@ -322,6 +322,10 @@ func (f *fakeOperations) replacedOperations() []api.Operation {
 		api.TestNotifications.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (notify.TestResult, error) {
 			return notify.TestResult{Receivers: []notify.ReceiverResult{{Receiver: "desktop"}, {Receiver: "webhook 1 (hooks.slack.com)"}}}, nil
 		}),
+		api.PauseCalls.WithHandler(func(_ context.Context, _ ops.Caller, in ops.PauseRequest) (ops.PauseView, error) {
+			return ops.PauseView{Paused: true, Reason: in.Reason, Cancelled: 3, Running: 1}, nil
+		}),
+		api.ResumeCalls.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.PauseView, error) { return ops.PauseView{}, nil }),
 		api.TryPolicy.WithHandler(f.tryPolicy), api.Can.WithHandler(f.explainCall),
 		api.GetStatus.WithHandler(f.Status), api.ListActivity.WithHandler(f.Activities), api.GetActivity.WithHandler(f.Activity),
 		api.VerifyActivity.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (activity.Verification, error) {

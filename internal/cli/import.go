@@ -17,6 +17,7 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
@@ -231,18 +232,12 @@ func newImportTarget(r *invocation, c *api.Client) (here ops.ImportTarget, err e
 	}
 	return ops.ImportTarget{
 		ConfigText: live.ReadFile, CheckNotSelf: live.CheckNotSelfReference, ReadSecret: kept.Store.Get,
-		ServerNames: func(ctx context.Context) (names []string, err error) {
+		ServerNames: func(ctx context.Context) ([]string, error) {
 			all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 			if api.IsDaemonAbsentError(err) {
-				for _, s := range live.Current().Servers {
-					names = append(names, s.Name)
-				}
-				return names, nil
+				return mapSlice(live.Current().Servers, func(s config.Server) string { return s.Name }), nil
 			}
-			for _, s := range all.Servers {
-				names = append(names, s.Name)
-			}
-			return names, err
+			return mapSlice(all.Servers, func(s ops.ServerRow) string { return s.Name }), err
 		},
 		StoreSecret: func(ctx context.Context, name, value string) error {
 			in := ops.SetSecretRequest{Name: name, Value: value}
@@ -346,20 +341,16 @@ func writeImportableServer(p *printer, all []ops.Found) {
 }
 
 func formatPairs(values map[string]string, between string) string {
-	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		lines = append(lines, escapeInvisibleLine(name)+between+escapeInvisibleLine(values[name]))
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(mapSlice(slices.Sorted(maps.Keys(values)), func(name string) string {
+		return escapeInvisibleLine(name) + between + escapeInvisibleLine(values[name])
+	}), "\n")
 }
 
 // plaintextSecretsText lists the plain-text secrets and their names in the keyring.
 func plaintextSecretsText(s ops.Found) string {
-	var lines []string
-	for _, c := range s.Secrets {
-		lines = append(lines, escapeInvisibleLine(c.Place)+", in the keyring "+escapeInvisibleLine(c.Name))
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(mapSlice(s.Secrets, func(c ops.InClear) string {
+		return escapeInvisibleLine(c.Place) + ", in the keyring " + escapeInvisibleLine(c.Name)
+	}), "\n")
 }
 
 // writeImportResults writes the results of an import.

@@ -135,6 +135,16 @@ func (r *invocation) newDaemonClient() (*api.Client, error) {
 	return api.NewClient(api.Endpoint{Socket: api.SocketPath(dir), Source: activity.SourceCLI, Version: r.Version, Permit: r.signer.confirmAndSign}), nil
 }
 
+// callDaemon runs one operation in the daemon.
+func callDaemon[In, Out any](ctx context.Context, r *invocation, op *api.Op[In, Out], in In) (out Out, err error) {
+	c, err := r.newDaemonClient()
+	if err != nil {
+		return out, err
+	}
+	defer c.Close()
+	return op.Call(ctx, c, in)
+}
+
 // withDaemonClient returns the run function of a command that uses the daemon.
 func (r *invocation) withDaemonClient(f func(ctx context.Context, c *api.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {

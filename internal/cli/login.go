@@ -151,7 +151,3 @@ func awaitLogin(ctx context.Context, r *invocation, c *api.Client, l ops.LoginVi
 	}
 	return l, nil
 }
-
-func writeLoggedOut(p *printer, s ops.ServerView) {
-	p.writeLine("Logged out of %s.", toOneLine(s.Name))
-}

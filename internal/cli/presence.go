@@ -185,19 +185,15 @@ func printPresence(ctx context.Context, r *invocation, c *api.Client, v ops.Pres
 func newPresenceResetCommand(r *invocation) commandSpec {
 	cancel := false
 	agreed := confirmationFlags{}
-	return commandSpec{flags: map[string]any{"cancel": &cancel, "yes": &agreed.yes}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
-		op := api.ResetPresence
+	return commandSpec{flags: map[string]any{"cancel": &cancel, "yes": &agreed.yes}, run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, _ []string) (none ops.PresenceView, err error) {
 		if cancel {
-			op = api.KeepPresence
-		} else if err := r.requireConfirmation(ctx, agreed, "All approvals become invalid, and nothing can be approved for 24 hours. Reset presence?", "To skip this question, pass --yes."); err != nil {
-			return err
+			return api.KeepPresence.Call(ctx, c, ops.Nothing{})
 		}
-		v, err := op.Call(ctx, c, ops.Nothing{})
-		if err != nil {
-			return err
+		if err := r.requireConfirmation(ctx, agreed, "All approvals become invalid, and nothing can be approved for 24 hours. Reset presence?", "To skip this question, pass --yes."); err != nil {
+			return none, err
 		}
-		return r.printOutput(v, func(p *printer) { writePresence(p, v) })
-	})}
+		return api.ResetPresence.Call(ctx, c, ops.Nothing{})
+	}, writePresence)}
 }
 
 func writePresence(p *printer, v ops.PresenceView) {

@@ -196,11 +196,7 @@ func isInvisibleOrMisleading(r rune) bool {
 
 // shellQuoteWords quotes words for a shell, for commands that users copy and for command lines that users review.
 func shellQuoteWords(words ...string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = shellQuoteWord(w)
-	}
-	return strings.Join(quoted, " ")
+	return strings.Join(mapSlice(words, shellQuoteWord), " ")
 }
 
 func shellQuoteWord(s string) string { return ops.ShellQuote(escapeInvisibleLine(s)) }

@@ -34,6 +34,9 @@ func writeDaemonStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 	p.writeLine("MCPProxy %s is %s (process %d, up %s)", toOneLine(s.Version), p.colorize(colorGood, "running"), s.PID,
 		formatUptime(time.Duration(s.UptimeSeconds)*time.Second))
 	fmt.Fprintln(p)
+	if s.Pause != nil {
+		writePause(p, *s.Pause)
+	}
 	var f fieldList
 	f.add("Servers", fmt.Sprintf("%d of %d ready%s%s", s.Servers.Ready, s.Servers.Enabled, formatCountUnlessZero(s.Servers.Idle, ", %d idle"), formatCountUnlessZero(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
 	f.add("Tools", fmt.Sprintf("%d callable of %d", s.Tools.Callable, s.Tools.Total))

@@ -22,23 +22,18 @@ func newToolsListCommand(r *invocation) commandSpec {
 	var f ops.ToolFilter
 	return commandSpec{
 		flags: map[string]any{"server": &f.Server, "operation": &f.Operation, "status": &f.Status},
-		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
+		run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, _ []string) (found toolList, err error) {
 			if err := checkOperationType(f.Operation); err != nil {
-				return err
+				return found, err
 			}
-			found, err := fetchAllTools(ctx, c, ops.ToolQuery{ToolFilter: f, Detail: ops.Full})
-			if err != nil {
-				return err
+			found, err = fetchAllTools(ctx, c, ops.ToolQuery{ToolFilter: f, Detail: ops.Full})
+			if err == nil && len(found.Tools) == 0 && f.Server != "" {
+				err = checkServerExists(ctx, c, f.Server)
 			}
-			if len(found.Tools) == 0 && f.Server != "" {
-				if err := checkServerExists(ctx, c, f.Server); err != nil {
-					return err
-				}
-			}
-			return r.printOutput(found, func(p *printer) {
-				writeToolTable(p, found.Tools)
-				addUnhintedNotes(p, found.Unhinted)
-			})
+			return found, err
+		}, func(p *printer, found toolList) {
+			writeToolTable(p, found.Tools)
+			addUnhintedNotes(p, found.Unhinted)
 		}),
 	}
 }

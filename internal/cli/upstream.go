@@ -27,7 +27,7 @@ import (
 
 // toServerViews removes the fields that `upstream list` does not show.
 func toServerViews(all ops.ServerList) ops.ServerViews {
-	list := ops.ServerViews{Servers: make([]ops.ServerView, 0, len(all.Servers))}
+	list := ops.ServerViews{Servers: make([]ops.ServerView, 0, len(all.Servers)), Paused: all.Paused}
 	for _, s := range all.Servers {
 		list.Servers = append(list.Servers, s.ServerView)
 	}
@@ -52,6 +52,9 @@ func writeServerTable(p *printer, all ops.ServerViews) {
 		narrow: slices.Concat(columnHidingSteps("PROTOCOL"), addNoteToSteps("To see the full note, run `mcpproxy upstream get NAME`.", columnTruncationStep("NOTE", 24)),
 			columnTruncationStep("NAME", 16), columnHidingSteps("TOOLS", "NOTE"), columnTruncationStep("NAME", 8)),
 	}.write(p, all.Servers)
+	if all.Paused {
+		p.addNote("Calls are paused: no call passes until you run `mcpproxy resume`.")
+	}
 }
 
 // serverNote returns the note about a server in the list: the next step for the user, or the server's current activity.

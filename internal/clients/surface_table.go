@@ -75,7 +75,7 @@ var surfaceTable = map[string]SurfaceFacts{
 		WholeServer: Fact{"a policy with `mcpName` and `toolName = \"*\"`", "vendor's page on policies; source of 0.61", collected},
 		KeepLoaded:  Fact{Text: asBefore}},
 	"opencode": {Surface: SurfaceSearch, nameFormat: "%s_%s", nameLimit: 64,
-		Searches:    Fact{"opencode 2 calls tools from code; before, no", "anomalyco/opencode#34368, #49576", looked},
+		Searches:    Fact{"opencode 2: it calls tools from code; opencode 1: no", "anomalyco/opencode#34368, #49576", looked},
 		Prefix:      Fact{"`ENTRY_TOOL`", "vendor's page on permissions", collected},
 		Names:       Fact{"64 with some models, which reject a longer name", "anomalyco/opencode#24871", looked},
 		WholeServer: Fact{"`\"ENTRY_*\"` under `permission`", "vendor's page on permissions", collected},

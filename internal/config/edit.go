@@ -442,24 +442,7 @@ func writeAndCommit(l *LiveConfig, r fileContent, text []byte, next *Config, cha
 
 // editedText returns the new text of a file; nil means that there is no file.
 func editedText(data []byte, change textEdit) ([]byte, error) {
-	text, mark := bytes.CutPrefix(data, []byte(byteOrderMark))
-	ending := ""
-	if data == nil {
-		text, ending = []byte("{}"), "\n"
-	}
-	d, mistake := textedit.NewDocument(text)
-	if mistake != nil {
-		return nil, errors.New(mistake.Message) // not reached: the file was parsed before
-	}
-	splices, err := change(document{d})
-	if err != nil {
-		return nil, err
-	}
-	out := append(d.ApplySplices(splices), ending...)
-	if mark {
-		out = append([]byte(byteOrderMark), out...)
-	}
-	return out, nil
+	return textedit.EditJSON(data, func(d *textedit.Document) ([]textedit.Splice, error) { return change(document{d}) })
 }
 
 // newInvalidEditError returns the error for an edit that would make the file invalid. It contains no lines and

@@ -15,7 +15,7 @@ func (l *LiveConfig) SetHintOverride(permit ConfirmFunc, name, tool string, hint
 	if err := wirejson.EachMember(hints, func(hint, value []byte) error {
 		path, value := []string{"hint_overrides", tool, string(hint)}, bytes.Clone(value)
 		edits = append(edits, editOfServer(name, func(d document, server textedit.Container) ([]textedit.Splice, error) {
-			return d.SplicesToSetAtPath(server, path, value)
+			return d.SplicesToSetAtPath(server, path, value, false)
 		}))
 		return nil
 	}); err != nil {

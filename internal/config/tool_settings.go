@@ -148,7 +148,7 @@ func (d document) toolSettingSplices(server string, object textedit.Container, p
 			WithHint("Rename that key to enabled_tools in the file, and try again.")
 	}
 	if value != nil {
-		return d.SplicesToSetAtPath(object, path, value)
+		return d.SplicesToSetAtPath(object, path, value, false)
 	}
 	remove, at := textedit.Container{}, -1
 	for _, name := range path {

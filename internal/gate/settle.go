@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/pause"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/result"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
@@ -25,6 +27,8 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 	c, v, r := &x.call, &x.verdict, CallResult{Result: reply.Result, ActivityID: x.audit.record.ID}
 	var p *problem.Problem
 	switch {
+	case err != nil && pause.Stopped(ctx) != nil:
+		p, o.Check = x.pausedProblem(pause.Stopped(ctx)), policy.CheckPause.String()
 	case err != nil:
 		p, o.Check = c.failureProblem(ctx, &v.resolvedCall, err), x.recheck.failedCheck().String()
 	case reply.Error != nil:

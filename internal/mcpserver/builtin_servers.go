@@ -174,7 +174,7 @@ func (q *builtinToolCall) serversReply(ctx context.Context, views []ops.ServerVi
 	answer, err := json.Marshal(struct {
 		Servers []agentServerView `json:"servers"`
 		Notice  string            `json:"notice,omitempty"`
-	}{entries, quarantineNotice(quarantined)})
+	}{entries, strings.TrimSpace(q.gateway.PauseNotice() + " " + quarantineNotice(quarantined))})
 	return q.toolReply(ctx, answer, err)
 }
 

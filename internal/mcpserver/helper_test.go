@@ -62,6 +62,8 @@ func (g *fakeGateway) UsableServers(*auth.Caller) ([]ops.UsableServer, <-chan st
 	return g.usable()
 }
 
+func (g *fakeGateway) PauseNotice() string { return "" }
+
 func (g *fakeGateway) CallsPerServer(*auth.Caller) map[string]int64 { return nil }
 
 func (g *fakeGateway) RecordRefusal(_ context.Context, r gate.SurfaceRefusal) string {

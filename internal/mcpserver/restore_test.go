@@ -333,7 +333,8 @@ func TestEndedSessionsStayEnded(t *testing.T) {
 	if n := p.srv.SessionCount(); n != 1 {
 		t.Errorf("%d sessions", n)
 	}
-	// While the store is away, an end holds in this process, and nothing is known of other sessions.
+	// While the store is unavailable, the end of a session applies only in this process, and other sessions are
+	// unknown.
 	store.setAway(errors.New("away"))
 	end(again, http.StatusNoContent)
 	is(again, http.StatusNotFound)

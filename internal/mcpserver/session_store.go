@@ -22,7 +22,8 @@ type SessionStore interface {
 }
 
 const (
-	// keyWaitToOpen is how long initialize waits at the start for the key. Without it the session cannot be rebuilt.
+	// keyWaitToOpen limits the time for which initialize waits for the key after a start. Without it the session cannot
+	// be rebuilt.
 	keyWaitToOpen   = 2 * time.Second
 	storeRetryPause = time.Second
 	// saveWait is how long DELETE waits for the store.

@@ -39,9 +39,7 @@ func (a *Admin) findServerUnderReview(name string) (*serverUnderReview, error) {
 		s.primitivesLoaded = a.Offers.AreListsUpToDate(snapshot, s.listed)
 		a.Offers.StoreChangedInstructions(context.Background(), s.listed) // loads the instructions
 		s.decided = a.Book.ServerView(name)
-		for _, t := range s.listed.Tools {
-			s.tools = append(s.tools, newToolUnderReview(t, s.decided))
-		}
+		s.tools = mapSlice(s.listed.Tools, func(t *catalog.Tool) definitionUnderReview { return newToolUnderReview(t, s.decided) })
 		for _, o := range a.Catalog.Primitives(name).Reviewable() {
 			s.primitives = append(s.primitives, a.newPrimitiveUnderReview(name, o, s.decided))
 		}
@@ -404,9 +402,7 @@ func (s *serverUnderReview) claimsToSign(stage ReviewStage, lost bool) (all []cl
 	if stage == StageLaunch {
 		return append(all, approval.LaunchClaim(s.name, s.config.LaunchFingerprint()))
 	}
-	for _, c := range s.definitionsToApprove() {
-		all = append(all, approval.ApprovalClaim(s.name, c))
-	}
+	all = mapSlice(s.definitionsToApprove(), func(c approval.CandidateDefinition) claimToSign { return approval.ApprovalClaim(s.name, c) })
 	if launch := s.launchFingerprintToApprove(lost); launch != nil {
 		all = append(all, approval.LaunchClaim(s.name, *launch))
 	}

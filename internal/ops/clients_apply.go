@@ -106,18 +106,18 @@ func (a *LocalClients) writeRules(p *ConnectPlan, j *clients.Journal) {
 
 // createTokenAndApply creates a token and writes it to the file. It revokes the token if the write fails.
 func (a *LocalClients) createTokenAndApply(ctx context.Context, by Caller, p ConnectPlan, j *clients.Journal) (FileChange, error) {
-	token, err := a.Tokens.Make(ctx, by, p.options.Token, p.options.Profile)
+	made, err := a.Tokens.CreateToken(ctx, by, CreateTokenRequest{Name: p.options.Token, Profile: p.options.Profile})
 	if err != nil {
 		return p.FileChange, err
 	}
-	p.entries = entriesWithToken(p.entries, token)
+	p.entries = entriesWithToken(p.entries, made.Token)
 	out := p.FileChange
 	if p.text, err = p.edit(p.before, p.entries); err == nil {
 		out, err = a.writeFiles(&p, j)
 	}
 	if err != nil {
 		err = p.addPathToError(err)
-		if late := a.Tokens.Revoke(context.WithoutCancel(ctx), by, p.options.Token); late != nil {
+		if _, late := a.Tokens.RevokeToken(context.WithoutCancel(ctx), by, TokenRef{Name: p.options.Token}); late != nil {
 			out.Warnings = append(out.Warnings, "The token "+p.options.Token+" was made and could not be revoked: "+problem.From(late).Message)
 		}
 	}

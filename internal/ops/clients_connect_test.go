@@ -94,17 +94,17 @@ func TestProfiles(t *testing.T) {
 // tokens is a TokenIssuer that records the valid tokens.
 type tokens struct{ good []string }
 
-func (k *tokens) Make(_ context.Context, _ ops.Caller, name, profile string) (string, error) {
-	if slices.Contains(k.good, name) {
-		return "", problem.New(problem.Conflict, "taken", "")
+func (k *tokens) CreateToken(_ context.Context, _ ops.Caller, in ops.CreateTokenRequest) (ops.CreatedToken, error) {
+	if slices.Contains(k.good, in.Name) {
+		return ops.CreatedToken{}, problem.New(problem.Conflict, "taken", "")
 	}
-	k.good = append(k.good, name)
-	return "mcpp_t_" + strings.Repeat("5a", 32), nil
+	k.good = append(k.good, in.Name)
+	return ops.CreatedToken{Token: "mcpp_t_" + strings.Repeat("5a", 32)}, nil
 }
 
-func (k *tokens) Revoke(_ context.Context, _ ops.Caller, name string) error {
-	k.good = slices.DeleteFunc(k.good, func(n string) bool { return n == name })
-	return nil
+func (k *tokens) RevokeToken(_ context.Context, _ ops.Caller, in ops.TokenRef) (ops.RevokedToken, error) {
+	k.good = slices.DeleteFunc(k.good, func(n string) bool { return n == in.Name })
+	return ops.RevokedToken{Revoked: in.Name}, nil
 }
 
 // A token is written only to a file that no other user can read. It is never displayed, and it is revoked if it cannot

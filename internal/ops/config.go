@@ -80,12 +80,11 @@ func (s *ConfigOperations) Config(context.Context, Caller, Nothing) (Config, err
 }
 
 // settingViews returns all settings with their values. text is the content of the file.
-func (s *ConfigOperations) settingViews(text []byte) (out []Setting) {
-	for _, one := range config.ListSettings(s.live.Current(), text) {
-		out = append(out, Setting{one.Key, one.Type, one.Range, one.Doc, redact.JSON(one.Value), one.Default, one.Allowed, one.Restart, one.Set,
-			one.Secret || one.Key == "data_dir" || s.live.IsOverridden(one.Key)})
-	}
-	return out
+func (s *ConfigOperations) settingViews(text []byte) []Setting {
+	return mapSlice(config.ListSettings(s.live.Current(), text), func(one config.Setting) Setting {
+		return Setting{one.Key, one.Type, one.Range, one.Doc, redact.JSON(one.Value), one.Default, one.Allowed, one.Restart, one.Set,
+			one.Secret || one.Key == "data_dir" || s.live.IsOverridden(one.Key)}
+	})
 }
 
 // toMaskedProblem converts an error about a text. It converts the positions of mistakes to positions in the masked text
@@ -102,10 +101,7 @@ func (s *ConfigOperations) toMaskedProblem(err error, mistakes []Mistake, of mas
 		}
 		return out
 	}
-	var lines []config.Mistake
-	for _, m := range mistakes {
-		lines = append(lines, config.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
-	}
+	lines := mapSlice(mistakes, func(m Mistake) config.Mistake { return config.Mistake(m) })
 	whole := config.NewMistakesError(filepath.Base(s.live.Path()), lines)
 	return problem.New(p.Code, whole.Message, p.Hint).With("mistakes", mistakes)
 }
@@ -139,7 +135,7 @@ type KeyDifference struct {
 type Mistake struct {
 	Line    int    `json:"line" doc:"The line number, from 1. 0 if the mistake has no position in the text."`
 	Column  int    `json:"column" doc:"The column in characters, from 1."`
-	Key     string `json:"key,omitempty" doc:"The key, such as mcpServers.github.args[0]. Absent if unknown."`
+	Path    string `json:"key,omitempty" doc:"The key, such as mcpServers.github.args[0]. Absent if unknown."`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 }
@@ -267,9 +263,7 @@ func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigR
 	var keys []string
 	if refused == nil {
 		_, a := s.live.CheckText(whole)
-		for _, d := range a.Differences {
-			keys = append(keys, d.Key)
-		}
+		keys = differingKeys(a.Differences)
 		if a.Err != nil {
 			refused = s.toMaskedProblem(a.Err, shown.toMaskedMistakes(a.Mistakes), shown)
 		}
@@ -297,7 +291,7 @@ func (s *ConfigOperations) restoreMaskedSecrets(match, text string) ([]byte, mas
 			WithHint("Read it again, and repeat the change.").With("etag", etag)
 	}
 	before := s.live.AppliedText().Data
-	back, mistakes := s.masker.maskText(file, before).unmaskWithPositions(text)
+	back, mistakes := s.masker.maskText(file, before).unmask(text)
 	if mistakes == nil {
 		mistakes = back.findExposedSecrets(before)
 	}
@@ -344,11 +338,9 @@ func (s *ConfigOperations) validateText(match, text string) (Validation, error) 
 		}
 		return v, nil
 	}
-	v.Warnings = shown.redactTexts(a.Warnings)
+	v.Warnings = append(v.Warnings, mapSlice(a.Warnings, shown.redactText)...)
 	v.Changes = s.maskedDifferences(shown, a.Differences)
-	for _, d := range a.Grants {
-		v.Widens = append(v.Widens, d.Key)
-	}
+	v.Widens = append(v.Widens, differingKeys(a.Grants)...)
 	if a.NeedsRestart != nil {
 		v.NeedsRestart = a.NeedsRestart
 	}
@@ -371,11 +363,7 @@ func (s *ConfigOperations) ParseMaskedText(text string) (*config.Config, error) 
 
 // ConfirmChanges applies the changes of the file that grant more access. If presence is on, a user must sign them.
 func (s *ConfigOperations) ConfirmChanges(ctx context.Context, c Caller, _ Nothing) (Config, error) {
-	var keys []string
-	for _, d := range s.live.Unconfirmed().Differences {
-		keys = append(keys, d.Key)
-	}
-	return s.changeFile(ctx, c, "confirm_config", keys, func() error {
+	return s.changeFile(ctx, c, "confirm_config", differingKeys(s.live.Unconfirmed().Differences), func() error {
 		return s.withMaskedError(func() error {
 			_, err := s.live.ConfirmFile(s.gateway.configConfirmFunc(ctx))
 			return err
@@ -383,13 +371,15 @@ func (s *ConfigOperations) ConfirmChanges(ctx context.Context, c Caller, _ Nothi
 	})
 }
 
+func differingKeys(all []config.Difference) []string {
+	return mapSlice(all, func(d config.Difference) string { return d.Key })
+}
+
 // maskedDifferences converts differences for display, with secrets masked.
 func (s *ConfigOperations) maskedDifferences(of maskedConfig, all []config.Difference) []KeyDifference {
-	out := []KeyDifference{}
-	for _, d := range all {
-		out = append(out, KeyDifference{d.Key, s.maskValue(of, d.From), s.maskValue(of, d.To)})
-	}
-	return out
+	return append([]KeyDifference{}, mapSlice(all, func(d config.Difference) KeyDifference {
+		return KeyDifference{d.Key, s.maskValue(of, d.From), s.maskValue(of, d.To)}
+	})...)
 }
 
 // maskValue masks the secrets of the text and everything that looks like a credential in a value.

@@ -28,16 +28,11 @@ const (
 	stateBad  CheckState = "bad"
 )
 
-// Words returns all states.
-func (CheckState) Words() []string {
-	return []string{string(stateOK), string(stateWarn), string(stateBad)}
-}
-
 // Check is one check of the diagnostics.
 type Check struct {
 	Code   string     `json:"code" doc:"The subject of the check, for programs: log, database, disk, key_file, config_file, config_history, restart, address, clock, config_unconfirmed, server, login, approvals, approvals_lost or warning. There can be several of server, login and warning."`
 	Title  string     `json:"title"`
-	State  CheckState `json:"state" doc:"ok, warn or bad."`
+	State  CheckState `json:"state" enum:"ok,warn,bad" doc:"ok, warn or bad."`
 	Detail string     `json:"detail"`
 	Fix    string     `json:"fix,omitempty" doc:"A command that fixes the problem, or the recommended action."`
 }

@@ -1,12 +1,11 @@
 package ops
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -224,42 +223,21 @@ func (h *versionStore) readVersion(id string, whole bool) (v Version, text []byt
 	if info, err := os.Lstat(h.filePath(id)); err != nil || !info.Mode().IsRegular() || info.Size() > maxHistory+maxVersionHeader {
 		return v, nil, errors.Join(err, fs.ErrNotExist)
 	}
-	f, err := os.Open(h.filePath(id))
+	data, err := os.ReadFile(h.filePath(id))
 	if err != nil {
 		return v, nil, err
 	}
-	defer f.Close()
-	r := bufio.NewReaderSize(f, 4096)
-	head, err := readFirstLine(r)
-	if err == nil {
-		err = json.Unmarshal(head, &v)
-	}
-	if err != nil || v.ID != id {
+	head, text, _ := bytes.Cut(data, []byte{'\n'})
+	if err := json.Unmarshal(head, &v); err != nil || v.ID != id {
 		return v, nil, fmt.Errorf("%s is not a version of the configuration: %w", h.filePath(id), errors.Join(err, fs.ErrNotExist))
 	}
 	if v.Keys == nil {
 		v.Keys = []string{}
 	}
-	if !whole {
-		return v, nil, nil
+	if whole && config.ETag(text) != v.ETag {
+		return v, nil, fmt.Errorf("%s was changed: %w", h.filePath(id), fs.ErrNotExist)
 	}
-	text, err = io.ReadAll(io.LimitReader(r, maxHistory))
-	if err == nil && config.ETag(text) != v.ETag {
-		err = fmt.Errorf("%s was changed: %w", h.filePath(id), fs.ErrNotExist)
-	}
-	return v, text, err
-}
-
-// readFirstLine reads the first line, whose length is limited.
-func readFirstLine(r *bufio.Reader) (line []byte, err error) {
-	for len(line) <= maxVersionHeader {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-	}
-	return nil, errors.New("the first line is too long")
+	return v, text, nil
 }
 
 // newestVersion returns the newest version with its text.

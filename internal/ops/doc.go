@@ -4,9 +4,10 @@
 // Operations of agents (type Gateway):
 //   - gateway.go: the type; finds servers and tools by name, records actions of users and asks for presence
 //   - retrieve.go: search tools (retrieve_tools) and learn from usage; retrieve_answer.go encodes the tools and the
-//     notices, tool_signature.go the short form of a tool
-//   - servers.go: read servers, restart a server, log in to one; tools.go: read and change tools; views.go: the answers
-//   - status.go, stats.go: the daemon's state, statistics of calls
+//     notices
+//   - servers.go: read servers, restart a server, log in to one; tools.go: read and change tools, and their short form;
+//     views.go: the answers
+//   - status.go: the daemon's state, statistics of calls
 //   - proposals.go: servers that agents propose
 //
 // Operations of users:
@@ -17,7 +18,7 @@
 //   - config*.go (ConfigOperations): the configuration file, its earlier versions (_history), masking (_mask), checks
 //     (_diagnostics)
 //   - tokens*.go (AccessOperations): agent tokens, profiles, presence
-//   - secrets.go, credentials.go: store secrets; find secrets in launch commands
+//   - secrets.go: store secrets, and find secrets in launch commands
 //   - clients*.go (LocalClients): connect MCP clients to this MCPProxy
 //   - import*.go (Importer): import the servers of MCP clients; pasted_servers.go: parse a pasted text
 //   - inspect*.go (Inspector): lists for the web UI, with usage, logs and search

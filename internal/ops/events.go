@@ -3,6 +3,7 @@ package ops
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -28,6 +29,7 @@ const (
 	EventToolChanged    EventKind = "tool.changed"
 	EventConfigChanged  EventKind = "config.changed"
 	EventPendingChanged EventKind = "pending.changed" // pending calls or leases changed
+	EventPauseChanged   EventKind = "pause.changed"   // calls were paused or resumed
 	EventLoginNeeded    EventKind = "login.needed"    // a server requires a login of the user
 	EventLoginFailed    EventKind = "login.failed"    // a login of the user to a server has failed
 	EventReset          EventKind = "reset"
@@ -36,7 +38,7 @@ const (
 // Words returns the kinds that a client can select.
 func (EventKind) Words() []string {
 	return []string{string(EventCallStarted), string(EventCallCompleted), string(EventPolicyDecision), string(EventRecorded),
-		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged), string(EventPendingChanged), string(EventLoginNeeded), string(EventLoginFailed)}
+		string(EventServerChanged), string(EventToolChanged), string(EventConfigChanged), string(EventPendingChanged), string(EventPauseChanged), string(EventLoginNeeded), string(EventLoginFailed)}
 }
 
 // EventRecord is the data of an activity event: a record without arguments and response.
@@ -68,13 +70,6 @@ func NewEventRecord(id string, f *activity.RecordFacts) EventRecord {
 type EventQuery struct {
 	LastEventID string      `header:"Last-Event-ID" doc:"The id of the last received event. The stream continues with the events after it."`
 	Types       []EventKind `query:"types" split:"," doc:"The types of events to send. Events of the type reset are always sent."`
-}
-
-// appendEventHead appends the lines that precede an event's data.
-func appendEventHead(dst []byte, at activity.ChainPosition, kind EventKind) []byte {
-	dst = at.AppendText(append(dst, "id: "...))
-	dst = append(append(dst, "\nevent: "...), kind...)
-	return append(dst, "\ndata: "...)
 }
 
 // eventKindOf returns the event kind of a log entry, or "" if the entry has no event. A call that is recorded in one
@@ -114,12 +109,8 @@ func appendEvent(dst []byte, at activity.ChainPosition, kind EventKind, of any) 
 	if err != nil {
 		data = []byte("{}") // unreachable, because the data contains only strings, numbers and times
 	}
-	return append(append(appendEventHead(dst, at, kind), data...), "\n\n"...)
-}
-
-// appendResetEvent appends a reset event. The following events are after the position.
-func appendResetEvent(dst []byte, at activity.ChainPosition) []byte {
-	return append(appendEventHead(dst, at, EventReset), "{}\n\n"...)
+	dst = at.AppendText(append(dst, "id: "...))
+	return fmt.Appendf(dst, "\nevent: %s\ndata: %s\n\n", kind, data)
 }
 
 // eventChunk contains the encoded events between two log positions.
@@ -136,9 +127,10 @@ type chunkEvent struct {
 	end  int   // offset of its end in data
 }
 
-// registerAppendedEvent registers an event that was just appended to data.
-func (c *eventChunk) registerAppendedEvent(kind EventKind, at activity.ChainPosition) {
-	c.events = append(c.events, chunkEvent{kind, at.Seq, len(c.data)})
+// add appends an event at the end position.
+func (c *eventChunk) add(kind EventKind, of any) {
+	c.data = appendEvent(c.data, c.to, kind, of)
+	c.events = append(c.events, chunkEvent{kind, c.to.Seq, len(c.data)})
 }
 
 // eventsAfter returns the events of the given kinds after a log entry; nil means all kinds. It includes change events
@@ -163,8 +155,7 @@ func (c *eventChunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
 func (c *eventChunk) addActivityEntry(s *activity.EntryEvent) {
 	c.to = s.ChainPosition
 	if kind := eventKindOf(s); kind != "" {
-		c.data = appendEvent(c.data, s.ChainPosition, kind, NewEventRecord(s.ID, &s.Facts))
-		c.registerAppendedEvent(kind, s.ChainPosition)
+		c.add(kind, NewEventRecord(s.ID, &s.Facts))
 	}
 }
 
@@ -249,6 +240,7 @@ type changeSet struct {
 	keys    []string
 	refused string
 	pending bool // whether pending calls or leases changed
+	pause   bool // whether calls were paused or resumed
 	logins  []loginChange
 }
 
@@ -259,7 +251,7 @@ type loginChange struct {
 }
 
 func (c *changeSet) isEmpty() bool {
-	return len(c.servers) == 0 && !c.config && !c.pending && len(c.logins) == 0
+	return len(c.servers) == 0 && !c.config && !c.pending && !c.pause && len(c.logins) == 0
 }
 
 func (c *changeSet) addServerChange(server string, what changeScope) {
@@ -318,15 +310,11 @@ func sameTools(a, b []*catalog.Tool) bool {
 
 // newFullChangeSet returns a change set that makes a listener reload everything.
 func newFullChangeSet() changeSet {
-	return changeSet{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true}
+	return changeSet{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true, pause: true}
 }
 
 // appendEventsTo appends the events of changes to a chunk, at the chunk's end position.
 func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers ServerLister) {
-	say := func(kind EventKind, change any) {
-		to.data = appendEvent(to.data, to.to, kind, change)
-		to.registerAppendedEvent(kind, to.to)
-	}
 	list, _ := servers.Servers(ctx, eventCaller, Nothing{}) // after an error, the list is empty
 	states := map[string]string{}
 	for _, s := range list.Servers {
@@ -348,19 +336,22 @@ func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers 
 			if !there {
 				state = removed
 			}
-			say(EventServerChanged, serverChangedData{name, state})
+			to.add(EventServerChanged, serverChangedData{name, state})
 		}
 		if names[name]&toolsChanged != 0 {
-			say(EventToolChanged, toolsChangedData{name})
+			to.add(EventToolChanged, toolsChangedData{name})
 		}
 	}
 	if c.config {
-		say(EventConfigChanged, configChangedData{append([]string{}, c.keys...), c.refused})
+		to.add(EventConfigChanged, configChangedData{append([]string{}, c.keys...), c.refused})
 	}
 	if c.pending {
-		say(EventPendingChanged, struct{}{})
+		to.add(EventPendingChanged, struct{}{})
+	}
+	if c.pause {
+		to.add(EventPauseChanged, struct{}{})
 	}
 	for _, l := range c.logins {
-		say(l.kind, toolsChangedData{l.server})
+		to.add(l.kind, toolsChangedData{l.server})
 	}
 }

@@ -66,34 +66,35 @@ func (h *EventHub) Close() {
 // DecisionChanged announces that a decision about a server or its definitions was made or is required. "" means all
 // servers. It does not block.
 func (h *EventHub) DecisionChanged(server string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.listeners == 0 {
-		return // a new listener reloads everything
-	}
-	h.changes.addServerChange(server, serverChanged|toolsChanged)
-	h.wakeRun()
+	h.announce(func(c *changeSet) { c.addServerChange(server, serverChanged|toolsChanged) })
 }
 
 // ConfigChanged announces changed configuration keys, or the reason why a file was rejected. It does not block.
 func (h *EventHub) ConfigChanged(keys []string, refused error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.listeners == 0 {
-		return
-	}
-	h.changes.addConfigChange(keys, refused)
-	h.wakeRun()
+	h.announce(func(c *changeSet) { c.addConfigChange(keys, refused) })
 }
 
 // PendingChanged announces that the pending calls or the leases changed. It does not block.
-func (h *EventHub) PendingChanged() {
+func (h *EventHub) PendingChanged() { h.announce(func(c *changeSet) { c.pending = true }) }
+
+// announce adds a change. Without listeners it does nothing, because a new listener reloads everything.
+func (h *EventHub) announce(add func(*changeSet)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listeners > 0 {
+		add(&h.changes)
+		h.wakeRun()
+	}
+}
+
+// PauseChanged announces that calls were paused or resumed. It does not block.
+func (h *EventHub) PauseChanged() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listeners == 0 {
 		return
 	}
-	h.changes.pending = true
+	h.changes.pause = true
 	h.wakeRun()
 }
 
@@ -115,20 +116,16 @@ func (h *EventHub) NeedsEntries() bool {
 
 // LoginChanged announces that the login to a server has changed. It does not block.
 func (h *EventHub) LoginChanged(server string, e oauth.LoginEvent) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.listeners == 0 {
-		return
-	}
-	h.changes.addServerChange(server, serverChanged)
 	change := loginChange{kind: EventLoginNeeded, server: server}
 	if e == oauth.EventFailed {
 		change.kind = EventLoginFailed
 	}
-	if e != oauth.EventChanged && !slices.Contains(h.changes.logins, change) {
-		h.changes.logins = append(h.changes.logins, change)
-	}
-	h.wakeRun()
+	h.announce(func(c *changeSet) {
+		c.addServerChange(server, serverChanged)
+		if e != oauth.EventChanged && !slices.Contains(c.logins, change) {
+			c.logins = append(c.logins, change)
+		}
+	})
 }
 
 // AddRemoteEntries announces log entries of other instances. missed reports that some entries are missing. It does not
@@ -151,8 +148,7 @@ func (h *EventHub) AddRemoteEntries(steps []activity.EntryEvent, missed bool) {
 		c.addActivityEntry(&steps[i])
 	}
 	if missed {
-		c.data = appendResetEvent(c.data, at)
-		c.registerAppendedEvent(EventReset, at)
+		c.add(EventReset, struct{}{})
 	}
 	if len(c.data) > 0 {
 		h.buffer.addChunk(c)
@@ -385,8 +381,7 @@ func (t *eventPublisher) restartAtLogEnd() {
 	t.reader, t.appended = t.Log.Follow()
 	at := t.reader.Position()
 	c := &eventChunk{from: at, to: at}
-	c.data = appendResetEvent(c.data, at)
-	c.registerAppendedEvent(EventReset, at)
+	c.add(EventReset, struct{}{})
 	t.addChunk(c)
 }
 

@@ -195,12 +195,9 @@ func (g *Gateway) configConfirmFunc(ctx context.Context) config.ConfirmFunc {
 }
 
 // ToPresenceClaims converts claims of the configuration to claims of package presence.
-func ToPresenceClaims(all []config.Claim) (claims []presence.Claim) {
-	for _, c := range all {
-		claims = append(claims, presence.NewClaim(c.Words, c.Values...))
-	}
-	return claims
-}
+func ToPresenceClaims(all []config.Claim) []presence.Claim { return mapSlice(all, toPresenceClaim) }
+
+func toPresenceClaim(c config.Claim) presence.Claim { return presence.NewClaim(c.Words, c.Values...) }
 
 // errDryRun aborts a change after its claims are known.
 var errDryRun = errors.New("this was only tried")
@@ -222,7 +219,7 @@ type ConfigClaimChecker struct{ *presence.Gate }
 
 // IsConfirmed reports whether a user has signed the claim or presence is off.
 func (s ConfigClaimChecker) IsConfirmed(c config.Claim) bool {
-	return s.Gate.IsConfirmed(presence.NewClaim(c.Words, c.Values...))
+	return s.Gate.IsConfirmed(toPresenceClaim(c))
 }
 
 // ReadResult returns a part of a stored large result as JSON. A handle is valid only for the actor of the call, and

@@ -130,10 +130,8 @@ type preparedServer struct {
 func (t *importRun) prepareServer(ctx context.Context, c importCandidate, r *Result) {
 	launch := c.entry.Launch
 	if t.Keyring {
-		launch = replaceLaunchSecrets(launch, c.secrets, keyringReference)
-		for _, s := range c.secrets {
-			r.Secrets = append(r.Secrets, s.name)
-		}
+		launch = ReplaceCredentials(launch, c.secrets, func(s Credential) string { return "${keyring:" + s.Name + "}" })
+		r.Secrets = append(r.Secrets, mapSlice(c.secrets, func(s Credential) string { return s.Name })...)
 		slices.Sort(r.Secrets)
 		r.Secrets = slices.Compact(r.Secrets)
 	}
@@ -195,19 +193,19 @@ func (t *importRun) storeSecrets(ctx context.Context, c importCandidate) (names 
 		if !t.Keyring {
 			break
 		}
-		value, err := t.target.ReadSecret(ctx, s.name)
+		value, err := t.target.ReadSecret(ctx, s.Name)
 		switch {
 		case err == nil && value == s.Value:
 			continue
 		case err == nil:
-			return names, problem.New(problem.Conflict, "The secret "+s.name+" has a different value now.", "Import it again: it gets another name.")
+			return names, problem.New(problem.Conflict, "The secret "+s.Name+" has a different value now.", "Import it again: it gets another name.")
 		case errors.Is(err, secret.ErrMissing):
-			err = t.target.StoreSecret(ctx, s.name, s.Value)
+			err = t.target.StoreSecret(ctx, s.Name, s.Value)
 		}
 		if err != nil {
-			return names, secretNotStoredError(s.name, err)
+			return names, secretNotStoredError(s.Name, err)
 		}
-		names = append(names, s.name)
+		names = append(names, s.Name)
 	}
 	return names, nil
 }
@@ -380,10 +378,7 @@ func (o *ImportOperations) ImportServers(ctx context.Context, c Caller, in Impor
 	if in.DryRun {
 		return h.ImportServers(ctx, in.IDs, in.ImportOptions)
 	}
-	var names []string
-	for _, i := range chosen {
-		names = append(names, h.all[i].Name)
-	}
+	names := mapSlice(chosen, func(i int) string { return h.all[i].Name })
 	err = o.gateway.runConfigChange(c, "import_servers", problem.ClipName(strings.Join(names, ", ")), func() error {
 		out, err = h.ImportServers(ctx, in.IDs, in.ImportOptions)
 		return err

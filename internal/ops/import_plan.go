@@ -126,8 +126,8 @@ func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i
 	if err != nil {
 		return err
 	}
-	c.secrets = findLaunchSecrets(c.Name, c.entry.Launch)
-	c.Launch = replaceLaunchSecrets(c.entry.Launch, c.secrets, maskPlaceholder)
+	c.secrets = FindCredentials(c.Name, c.entry.Launch)
+	c.Launch = ReplaceCredentials(c.entry.Launch, c.secrets, func(Credential) string { return "[masked]" })
 	if isMCPProxyItself(*c, p.target.CheckNotSelf) {
 		c.IsProxy, c.secrets = true, nil
 		return nil
@@ -154,7 +154,7 @@ func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i
 	}
 	for k := range c.secrets {
 		p.assignSecretName(ctx, c.Name, &c.secrets[k])
-		c.Secrets = append(c.Secrets, InClear{c.secrets[k].Place, c.secrets[k].name})
+		c.Secrets = append(c.Secrets, InClear{c.secrets[k].Place, c.secrets[k].Name})
 	}
 	return nil
 }
@@ -173,27 +173,26 @@ func (c *importCandidate) markDuplicateOf(all []importCandidate, first int) {
 // maxSecretNames limits the number of names tried for a secret. The last name is used without a check.
 const maxSecretNames = 50
 
-// assignSecretName assigns a secret a name under which no other value is stored.
-func (p *importPlanner) assignSecretName(ctx context.Context, server string, c *launchSecret) {
+// assignSecretName gives a secret a name under which no other value is stored.
+func (p *importPlanner) assignSecretName(ctx context.Context, server string, c *Credential) {
 	longer := ToSecretName(server + "_" + c.Name)
 	for n := range maxSecretNames {
 		switch n {
-		case 0:
-			c.name = c.Name
+		case 0: // the name that it has
 		case 1:
-			c.name = longer
+			c.Name = longer
 		default:
-			c.name = fmt.Sprintf("%s_%d", longer, n)
+			c.Name = fmt.Sprintf("%s_%d", longer, n)
 		}
-		value := p.storedSecretValue(ctx, c.name)
-		if claim := p.claims[c.name]; claim != nil {
+		value := p.storedSecretValue(ctx, c.Name)
+		if claim := p.claims[c.Name]; claim != nil {
 			value = claim
 		}
-		if !p.unknown[c.name] && (value == nil || *value == c.Value) {
+		if !p.unknown[c.Name] && (value == nil || *value == c.Value) {
 			break
 		}
 	}
-	p.claims[c.name] = &c.Value
+	p.claims[c.Name] = &c.Value
 }
 
 // storedSecretValue returns the value of a stored secret, or nil if it is missing or unreadable.
@@ -291,10 +290,10 @@ type importCandidate struct {
 
 	entry       clients.ConfigEntry
 	file        clients.File
-	entryPath   []string       // key path of its entry in the file; nil if it is in a list
-	exactlyHere bool           // whether exactly this server exists in MCPProxy
-	duplicateOf int            // index of an earlier candidate for the same server; -1 if there is none
-	secrets     []launchSecret // secrets to store
+	entryPath   []string     // key path of its entry in the file; nil if it is in a list
+	exactlyHere bool         // whether exactly this server exists in MCPProxy
+	duplicateOf int          // index of an earlier candidate for the same server; -1 if there is none
+	secrets     []Credential // secrets to store, with their names in the keyring
 }
 
 // clientFileScan collects candidates from clients' files.

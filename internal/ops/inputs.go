@@ -41,6 +41,9 @@ type ToolRef struct {
 // ID returns the ID of the tool.
 func (r ToolRef) ID() tool.ID { return tool.ID(r) }
 
+// definition returns the reference to the tool's definition.
+func (r ToolRef) definition() PrimitiveRef { return PrimitiveRef{r.Server, tool.KindTool, r.Tool} }
+
 // StatsQuery selects the calls for statistics. It selects the calls since a time, or all calls if the time is zero.
 type StatsQuery struct {
 	Since time.Time `query:"start_time" doc:"The start of the period: only calls at or after this time are included."`
@@ -158,6 +161,9 @@ type SeenFingerprint struct {
 func (SeenFingerprint) Example() string {
 	return `{"fingerprint": "…"} with the fingerprint that you reviewed`
 }
+
+// clipped returns the fingerprint for a record.
+func (s SeenFingerprint) clipped() string { return problem.ClipName(s.Fingerprint) }
 
 // ServerDecision is a decision about a server.
 type ServerDecision struct {

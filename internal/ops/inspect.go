@@ -84,6 +84,7 @@ type HourCalls struct {
 // ServerList lists all servers.
 type ServerList struct {
 	Servers []ServerRow `json:"servers"`
+	Paused  bool        `json:"paused,omitempty" doc:"Whether no call passes, because a user has paused all calls. Absent if calls pass."`
 }
 
 // ServerDetail is one server with its configuration.
@@ -115,7 +116,7 @@ func (i *Inspector) Servers(ctx context.Context, c Caller, in Nothing) (ServerLi
 		return ServerList{}, err
 	}
 	snapshot, use := i.gateway.Catalog.Current(), i.loadServerUsage(ctx)
-	list := ServerList{make([]ServerRow, 0, len(all.Servers))}
+	list := ServerList{Servers: make([]ServerRow, 0, len(all.Servers)), Paused: all.Paused}
 	for _, v := range all.Servers {
 		list.Servers = append(list.Servers, i.serverRow(v, snapshot.Server(v.Name), use))
 	}

@@ -91,12 +91,9 @@ func (f *SearchResult) DefinitionBytes() int { return f.snapshot.TotalDefinition
 
 // MatchReasons returns the reasons why a tool was found.
 func (f *SearchResult) MatchReasons(h catalog.Hit) []Why {
-	reasons := f.snapshot.ExplainHit(f.habits, f.query, h)
-	out := make([]Why, len(reasons))
-	for i, r := range reasons {
-		out[i] = Why{Asked: r.Asked, Found: r.Found, How: r.How.String(), Fields: r.Fields, Share: r.Share}
-	}
-	return out
+	return mapSlice(f.snapshot.ExplainHit(f.habits, f.query, h), func(r search.MatchReason) Why {
+		return Why{Asked: r.Asked, Found: r.Found, How: r.How.String(), Fields: r.Fields, Share: r.Share}
+	})
 }
 
 // encodedToolSize returns the size of a hit in an agent's search result. detail is Full or Compact.
@@ -122,6 +119,9 @@ func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.Ra
 	req.Query = found.query
 
 	var notices []string
+	if paused := g.PauseNotice(); paused != "" {
+		notices = append(notices, paused)
+	}
 	var locked []catalog.Hit
 	if req.IncludeDisabled || total == 0 {
 		var all int
@@ -177,11 +177,7 @@ func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.Ra
 	if len(snapshot.AlwaysTools()) > 0 { // the record of a call contains the rank of its tool among the matches
 		told = slices.SortedStableFunc(slices.Values(told), func(a, b catalog.Hit) int { return cmp.Compare(uint(a.Rank), uint(b.Rank)) })
 	}
-	ids := make([]tool.ID, len(told))
-	for i, h := range told {
-		ids[i] = h.Tool.ID
-	}
-	g.RecordSearch(req.Caller, req.Query, ids)
+	g.RecordSearch(req.Caller, req.Query, mapSlice(told, func(h catalog.Hit) tool.ID { return h.Tool.ID }))
 	return append(append(out, between...), after...), nil
 }
 

@@ -32,7 +32,7 @@ func (g *Gateway) Servers(_ context.Context, c Caller, _ Nothing) (ServerViews, 
 		}
 	}
 	slices.SortFunc(views, func(a, b ServerView) int { return cmp.Compare(a.Name, b.Name) })
-	return ServerViews{views}, nil
+	return ServerViews{Servers: views, Paused: g.PauseNotice() != ""}, nil
 }
 
 // Server returns one server with the tools in the caller's scope, or SERVER_NOT_FOUND with similar names.
@@ -295,7 +295,7 @@ func (g *Gateway) waitForServer(ctx context.Context, name string, after time.Tim
 type LoginView struct {
 	Server    string     `json:"server"`
 	State     string     `json:"state" enum:"waiting,done,failed" doc:"waiting for the user, done, or failed."`
-	URL       string     `json:"url,omitempty" doc:"The URL of the login page. Without a code, open it in a browser on the machine on which MCPProxy runs, or send the URL at which the browser ends to /login/complete."`
+	URL       string     `json:"url,omitempty" doc:"The URL of the login page. Without a code, open it in a browser on the machine on which MCPProxy runs, or send the last URL in the browser to /login/complete."`
 	Code      string     `json:"code,omitempty" doc:"The code that the login page asks for, from any machine. Absent without a device login."`
 	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When the login expires."`
 	Error     string     `json:"error,omitempty" doc:"Why the login failed. Absent if it did not."`
@@ -320,7 +320,7 @@ type LoginRequest struct {
 // LoginCompletion completes a login.
 type LoginCompletion struct {
 	ServerRef
-	URL string `json:"url" required:"true" doc:"The URL at which the browser of the user has ended, with the answer of the authorization server."`
+	URL string `json:"url" required:"true" doc:"The last URL in the user's browser. It contains the answer of the authorization server."`
 }
 
 // ServerLogin describes a login that needs attention.

@@ -57,7 +57,7 @@ func (t *TrialOperations) SimulateConfig(ctx context.Context, _ auth.Caller, in 
 	if err != nil {
 		return Trial{}, err
 	}
-	out := trialTotals{Trial: Trial{Since: began.Add(-period).UTC(), Revision: next.Revision(), InForce: court.live.Revision()}}
+	out := trialTotals{Trial: Trial{Since: began.Add(-period).UTC(), Revision: next.Revision(), InForce: court.live.Revision()}, groups: map[trialGroupKey]*TrialGroup{}}
 	calls := activity.Filter{Types: []activity.Type{activity.ToolCall, activity.PolicyDecision}, Since: out.Since}
 	err = t.Each(ctx, calls, func(r *activity.Record) error {
 		if _, call := policy.ParseCallToolName(r.Metadata.ToolVariant); call { // else it was rejected early
@@ -93,11 +93,6 @@ const (
 	Unknown Outcome = "unknown"
 )
 
-// Words returns all outcomes.
-func (Outcome) Words() []string {
-	return []string{string(Allowed), string(Refused), string(Asked), string(Unknown)}
-}
-
 // Trial is the result of evaluating recorded calls under a candidate configuration.
 type Trial struct {
 	Since    time.Time    `json:"since"`
@@ -120,8 +115,8 @@ type TrialGroup struct {
 	Tool     string    `json:"tool" doc:"The tool id: server:tool."`
 	Variant  string    `json:"tool_variant" words:"variant"`
 	Called   string    `json:"called,omitempty" doc:"How the tool was called. lane: with a calling tool. name: by its own name."`
-	Was      Outcome   `json:"was"`
-	Would    Outcome   `json:"would"`
+	Was      Outcome   `json:"was" enum:"allowed,refused,asked,unknown"`
+	Would    Outcome   `json:"would" enum:"allowed,refused,asked,unknown"`
 	Check    string    `json:"check,omitempty" words:"check" doc:"The check that would reject the calls, or that rejected them."`
 	Code     string    `json:"code,omitempty" doc:"The error code of the rejection. Absent if there is none."`
 	Status   string    `json:"status,omitempty" words:"status" doc:"The status that would lock, or locked, the tool. Absent if the tool was not the reason."`
@@ -206,9 +201,6 @@ func (t *trialTotals) addToGroup(r *activity.Record, was Outcome, v trialVerdict
 		if len(t.groups) >= maxCountedGroups {
 			t.LeftOut += times
 			return
-		}
-		if t.groups == nil {
-			t.groups = map[trialGroupKey]*TrialGroup{}
 		}
 		found = &g
 		t.groups[key] = found

@@ -90,11 +90,7 @@ func (a *AccessOperations) Tokens(ctx context.Context, _ Caller, _ Nothing) (Tok
 	if err != nil {
 		return TokenList{}, toTokenProblem(err, "")
 	}
-	views := make([]TokenView, len(all))
-	for i, t := range all {
-		views[i] = a.tokenView(t)
-	}
-	return TokenList{views}, nil
+	return TokenList{mapSlice(all, a.tokenView)}, nil
 }
 
 // CreateToken creates a token.
@@ -127,12 +123,9 @@ func NewTokenClaim(t *auth.Token) presence.Claim {
 }
 
 // AllTokenClaims returns the claims of all tokens.
-func AllTokenClaims(ctx context.Context, tokens *auth.AgentTokens) (all []presence.Claim, err error) {
+func AllTokenClaims(ctx context.Context, tokens *auth.AgentTokens) ([]presence.Claim, error) {
 	list, err := tokens.ListAll(ctx)
-	for i := range list {
-		all = append(all, NewTokenClaim(&list[i]))
-	}
-	return all, toTokenProblem(err, "")
+	return mapSlice(list, func(t auth.Token) presence.Claim { return NewTokenClaim(&t) }), toTokenProblem(err, "")
 }
 
 // RevokeToken revokes a token permanently and ends its sessions.
@@ -231,15 +224,15 @@ func invalidTokenParameterError(parameter, value, allowed string) error {
 }
 
 func (a *AccessOperations) profileNotFoundError(name string) error {
-	var names []string
-	for _, p := range a.gateway.Config().Profiles {
-		names = append(names, p.Name)
-	}
 	hint := "See the profiles with `mcpproxy profile list`; they are under profiles in mcp_config.json."
-	if near := search.ClosestName(name, names); near != "" {
+	if near := search.ClosestName(name, profileNames(a.gateway.Config())); near != "" {
 		hint = "Did you mean '" + near + "'? " + hint
 	}
 	return problem.Newf(problem.NotFound, "The profile '%s' does not exist.", problem.ClipName(name)).WithHint(hint).With("parameter", "profile")
+}
+
+func profileNames(c *config.Config) []string {
+	return mapSlice(c.Profiles, func(p config.Profile) string { return p.Name })
 }
 
 // parseLifetime parses a duration with one unit.

@@ -81,9 +81,7 @@ func (a *AccessOperations) Presence(ctx context.Context, _ Caller, _ Nothing) (P
 			return v, err
 		}
 	}
-	for _, p := range s.Places {
-		v.Places = append(v.Places, PresencePlace{p.Name, p.State})
-	}
+	v.Places = mapSlice(s.Places, func(p presence.FingerprintPlaceStatus) PresencePlace { return PresencePlace(p) })
 	if s.On { // another program may have changed the database
 		if err := a.gateway.Book.Reload(ctx, approval.DecisionEvent{}); err != nil {
 			return PresenceView{}, decisionsUnreadableError(err)

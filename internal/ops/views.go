@@ -2,6 +2,7 @@ package ops
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,6 +11,14 @@ import (
 	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/upstream"
 )
+
+// mapSlice returns the results of f for the elements of a list, nil for an empty one.
+func mapSlice[T, R any](all []T, f func(T) R) (out []R) {
+	for _, one := range all {
+		out = append(out, f(one))
+	}
+	return out
+}
 
 // ServerView is a server as shown by upstream_servers, GET /servers and `upstream list`. Secrets are masked.
 type ServerView struct {
@@ -64,6 +73,7 @@ type SandboxView struct {
 // ServerViews lists all servers.
 type ServerViews struct {
 	Servers []ServerView `json:"servers"`
+	Paused  bool         `json:"paused,omitempty" doc:"Whether no call passes, because a user has paused all calls. Absent if calls pass."`
 }
 
 // OfferCounts counts the prompts, resources, templates and instructions of a server. Kinds that the server does not
@@ -144,6 +154,7 @@ type Status struct {
 	Activity      activity.Health `json:"activity"`
 	Definitions   Definitions     `json:"definitions"`
 	Held          StatusHeld      `json:"held" doc:"The number of pending calls and active leases."`
+	Pause         *PauseView      `json:"pause,omitempty" doc:"Who paused all calls, and why. Absent if calls are not paused."`
 }
 
 // StatusHeld counts the pending calls and the active leases.
@@ -277,11 +288,7 @@ func countByStatus(tools []*catalog.Tool) *Counts {
 
 // Words returns the names of the JSON members, callable first.
 func (Counts) Words() []string {
-	words := []string{policy.Callable.Word()}
-	for _, s := range policy.Statuses() {
-		words = append(words, s.Word())
-	}
-	return append(words, ForClients, Blocked)
+	return slices.Concat([]string{policy.Callable.Word()}, mapSlice(policy.Statuses(), policy.ToolStatus.Word), []string{ForClients, Blocked})
 }
 
 // MarshalJSON implements json.Marshaler.

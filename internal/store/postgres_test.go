@@ -190,7 +190,7 @@ func TestPostgresMigrates(t *testing.T) {
 		return page
 	}
 	add(3000)
-	query(`DELETE FROM migration WHERE version > 2; DROP VIEW activity_records; DROP TABLE learned_session, session_key, ended_session, presence_statement, presence_anchor; ALTER TABLE activity_column RESET (toast_tuple_target);
+	query(`DELETE FROM migration WHERE version > 2; DROP VIEW activity_records; DROP TABLE pause, learned_session, session_key, ended_session, presence_statement, presence_anchor; ALTER TABLE activity_column RESET (toast_tuple_target);
 		ALTER TABLE approval DROP COLUMN before, DROP COLUMN before_hints, DROP COLUMN before_definition, DROP COLUMN before_by, DROP COLUMN before_at,
 			DROP COLUMN before_blocked, DROP COLUMN before_blocked_by, DROP COLUMN before_blocked_at`)
 

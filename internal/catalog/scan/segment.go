@@ -125,7 +125,7 @@ func anyPartSpansWords(parts []segmentPart, words []textWord) bool {
 	return false
 }
 
-// fragmentRunEnd returns the end of the run of fragments from k on, k without one.
+// fragmentRunEnd returns the end of the run of fragments that begins at k, or k if there is none.
 func fragmentRunEnd(words []textWord, k int) int {
 	end, letters := k, 0
 	for end < len(words) && words[end].kind&^isIdentifier == 0 {

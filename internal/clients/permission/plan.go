@@ -320,7 +320,7 @@ func RemoveOwnRules(j *clients.Journal, e clients.Env, word, server string, tool
 			after, found := change.WrittenText()
 			if !found { // a change of an earlier release
 				var err error
-				if after, err = applyEdits(before, f.Format, c.edits(server, tools), false); err != nil {
+				if after, err = applyEdits(before, f.Format, c.edits(toolRules(server, tools)), false); err != nil {
 					return nil, err
 				}
 			}

@@ -129,34 +129,44 @@ func (t Target) probes(tools []ProxyTool) (all []probe) {
 	return all
 }
 
-// entryRule is a rule for all tools of an entry. A mixed entry has tools of all lanes.
-type entryRule struct {
-	entry  string
-	wanted Verdict
-	mixed  bool
+// wantedRule is the recommendation for a tool of an entry, or for all of its tools (anyTool). A mixed entry has tools of
+// all lanes.
+type wantedRule struct {
+	entry, tool string
+	wanted      Verdict
+	mixed       bool
 }
 
-// editsFor returns the edits that write the recommended rules for the entries. It returns none if no rule can express
-// them.
-func (c clientPermissions) editsFor(t Target, tools []ProxyTool) []fileEdit {
+// wantedRules returns the recommendations for the entries: for search one for each tool, otherwise one for each entry.
+func (t Target) wantedRules(tools []ProxyTool) (rules []wantedRule) {
 	if t.Surface == clients.SurfaceSearch {
-		if c.edits == nil {
-			return nil
-		}
-		return c.edits(t.serverName(), tools)
+		return toolRules(t.serverName(), tools)
 	}
-	if c.wholeEdits == nil {
-		return nil
-	}
-	var rules []entryRule
 	for _, e := range t.Entries {
-		r := entryRule{entry: e.Name, wanted: Asks, mixed: e.Lane == ""}
+		r := wantedRule{entry: e.Name, tool: anyTool, wanted: Asks, mixed: e.Lane == ""}
 		if e.Lane == "read" {
 			r.wanted = Runs
 		}
 		rules = append(rules, r)
 	}
-	return c.wholeEdits(rules)
+	return rules
+}
+
+// toolRules returns the recommendations for the tools of one entry.
+func toolRules(entry string, tools []ProxyTool) (rules []wantedRule) {
+	for _, t := range tools {
+		rules = append(rules, wantedRule{entry: entry, tool: t.Name, wanted: t.RecommendedVerdict()})
+	}
+	return rules
+}
+
+// editsFor returns the edits that write the recommended rules for the entries. It returns none if no rule can express
+// them.
+func (c clientPermissions) editsFor(t Target, tools []ProxyTool) []fileEdit {
+	if c.edits == nil || t.Surface != clients.SurfaceSearch && !c.wholeEntries {
+		return nil
+	}
+	return c.edits(t.wantedRules(tools))
 }
 
 // writes reports whether any of the edits writes a rule, instead of only removing rules.

@@ -3,13 +3,12 @@
 //
 // Files:
 //   - checks.go: the table of checks; reference_test.go generates the reference from it
-//   - gather.go: collects the facts (type Facts in facts.go), in parts that run concurrently; the output of status and
-//     approvals while no daemon is running
-//   - doctor.go: runs checks, applies fixes, and makes findings and the commands that they suggest
+//   - gather.go: collects the facts, in parts that run concurrently; the output of status and approvals while no daemon
+//     is running
+//   - doctor.go: the type Facts; runs checks, applies fixes, and makes findings and the commands that they suggest
 //   - machine.go, files.go, configuration.go, servers.go, clients.go: the checks by subject
-//   - programs.go: which programs and directories a server needs
-//   - holder.go, system_*.go: finds the process that listens on a port, has a file open or locks a data directory, and
-//     the mount point of a file
+//   - system_*.go: finds the process that listens on a port, has a file open or locks a data directory, and the mount
+//     point of a file
 //   - owner_*.go: owners of files
 //
 // Guarantees:

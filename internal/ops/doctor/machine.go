@@ -107,18 +107,12 @@ func checkClock(f *Facts) []Finding {
 	if s := f.Daemon.findDiagnostic("clock"); s.State != OK {
 		return singleFinding(Finding{State: Warn, What: s.Detail, Do: "Correct the clock and keep it synchronized, then restart MCPProxy.", Command: f.restartDaemonCommand(f.Daemon.PID)})
 	}
-	if f.FutureFile.Path == "" {
-		return nil
-	}
-	return singleFinding(Finding{State: Warn, Subject: f.FutureFile.Path, What: fmt.Sprintf("%s was last written %s from now.", f.FutureFile.Path, f.FutureFile.Changed.Sub(f.Now).Round(time.Second)),
+	return reportIf(f.FutureFile.Path != "", Finding{State: Warn, Subject: f.FutureFile.Path, What: fmt.Sprintf("%s was last written %s from now.", f.FutureFile.Path, f.FutureFile.Changed.Sub(f.Now).Round(time.Second)),
 		Do: "Check the clock (`date`, `timedatectl`): it is wrong now, or was wrong when the file was written. If it is correct now:", Command: "find " + ops.ShellQuote(f.FutureFile.Path) + " -newermt now -exec touch {} +"})
 }
 
 func checkPresenceOff(_ *Facts, d *DaemonFacts) []Finding {
-	if d.Presence.On {
-		return nil
-	}
-	return singleFinding(Finding{State: Note, What: "Presence is off (presence: none): approvals need no passphrase or passkey."})
+	return reportIf(!d.Presence.On, Finding{State: Note, What: "Presence is off (presence: none): approvals need no passphrase or passkey."})
 }
 
 // placesWithoutAnchor returns the storage locations where the anchor's fingerprint is missing or different, with their
@@ -134,18 +128,13 @@ func placesWithoutAnchor(v ops.PresenceView) (names []string) {
 
 func checkPresenceAnchor(f *Facts, d *DaemonFacts) []Finding {
 	missing := placesWithoutAnchor(d.Presence)
-	if len(missing) == 0 {
-		return nil
-	}
-	return singleFinding(Finding{State: Bad, What: "The fingerprint of the presence key is missing or different in " + strings.Join(missing, ", ") + ".", Do: d.Presence.Remedy, Command: f.cliCommand("presence test")})
+	return reportIf(len(missing) > 0, Finding{State: Bad, What: "The fingerprint of the presence key is missing or different in " + strings.Join(missing, ", ") + ".", Do: d.Presence.Remedy, Command: f.cliCommand("presence test")})
 }
 
 func checkPresenceVoid(f *Facts, d *DaemonFacts) []Finding {
 	p := d.Presence
-	if p.Void == "" || len(placesWithoutAnchor(p)) > 0 { // checkPresenceAnchor already reports the cause
-		return nil
-	}
-	return singleFinding(Finding{State: Bad, What: p.Void, Do: p.Remedy, Command: f.cliCommand("presence test")})
+	reported := len(placesWithoutAnchor(p)) > 0 // by checkPresenceAnchor
+	return reportIf(p.Void != "" && !reported, Finding{State: Bad, What: p.Void, Do: p.Remedy, Command: f.cliCommand("presence test")})
 }
 
 func checkPresenceSignatures(f *Facts, d *DaemonFacts) (out []Finding) {
@@ -184,10 +173,7 @@ func checkTimedOutParts(f *Facts) (out []Finding) {
 }
 
 func checkDaemonNotRunning(f *Facts) []Finding {
-	if f.Daemon != nil || f.NoAnswerReason != "" || f.Holder.IsKnown() {
-		return nil
-	}
-	return singleFinding(Finding{State: Bad, What: "MCPProxy is not running for the data directory " + f.DataDir + ".",
+	return reportIf(f.Daemon == nil && f.NoAnswerReason == "" && !f.Holder.IsKnown(), Finding{State: Bad, What: "MCPProxy is not running for the data directory " + f.DataDir + ".",
 		Do: "Start it. The other checks below run without it.", Command: f.cliCommand("serve")})
 }
 
@@ -219,6 +205,25 @@ func checkDaemonVersion(f *Facts, d *DaemonFacts) []Finding {
 	return singleFinding(found)
 }
 
+func checkCallsPaused(f *Facts, d *DaemonFacts) []Finding {
+	p := d.Pause
+	switch {
+	case p == nil:
+		return nil
+	case p.Unknown != "":
+		return singleFinding(Finding{State: Bad, What: "It cannot be read whether calls are paused, so no call passes: " + p.Unknown,
+			Do: "Fix the cause. If the stored state is damaged, resume: that stores it again.", Command: f.cliCommand("resume")})
+	}
+	what := "All calls are paused by " + p.By
+	if p.At != nil {
+		what += " since " + p.At.UTC().Format(time.RFC3339)
+	}
+	if p.Reason != "" {
+		what += ": " + p.Reason
+	}
+	return singleFinding(Finding{State: Warn, What: what, Do: "Resume them when it is safe.", Command: f.cliCommand("resume")})
+}
+
 func isSameFile(a, b string) bool {
 	x, errX := os.Stat(a)
 	y, errY := os.Stat(b)
@@ -227,19 +232,14 @@ func isSameFile(a, b string) bool {
 
 func checkSocketAccess(f *Facts) []Finding {
 	s := f.SocketFile
-	if s.Path == "" || s.Mode.Type() != fs.ModeSocket || s.Mode.Perm()&0o077 == 0 {
-		return nil
-	}
-	return singleFinding(f.openToOthersFinding(s, "The socket"))
+	return reportIf(s.Path != "" && s.Mode.Type() == fs.ModeSocket && s.Mode.Perm()&0o077 != 0, f.openToOthersFinding(s, "The socket"))
 }
 
 // checkStaleSocket reports a socket without a listener. It ignores the socket if a daemon has the lock, because that
 // daemon may be about to listen.
 func checkStaleSocket(f *Facts) []Finding {
-	if f.SocketFile.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.NoAnswerReason != "" || f.Holder.IsKnown() {
-		return nil
-	}
-	return singleFinding(Finding{State: Warn, Subject: f.Socket, What: "No process listens on " + f.Socket + ": its daemon was killed.",
+	stale := f.SocketFile.Mode.Type() == fs.ModeSocket && f.Daemon == nil && f.NoAnswerReason == "" && !f.Holder.IsKnown()
+	return reportIf(stale, Finding{State: Warn, Subject: f.Socket, What: "No process listens on " + f.Socket + ": its daemon was killed.",
 		Do: "Remove it, or start MCPProxy: it replaces the socket.", Command: "rm " + ops.ShellQuote(f.Socket),
 		fix: func() error { return removeStaleSocket(f.DataDir, f.Socket) }})
 }
@@ -282,10 +282,7 @@ func checkPortTaken(f *Facts) []Finding {
 }
 
 func checkPortOfOtherMCPProxy(f *Facts) []Finding {
-	if f.Daemon != nil || f.PortHolder.DataDir == "" || f.PortHolder.DataDir == f.DataDir {
-		return nil
-	}
-	return singleFinding(Finding{State: Bad, Subject: f.Listen,
+	return reportIf(f.Daemon == nil && f.PortHolder.DataDir != "" && f.PortHolder.DataDir != f.DataDir, Finding{State: Bad, Subject: f.Listen,
 		What: fmt.Sprintf("Another MCPProxy (process %d) listens on %s, with the data directory %s.", f.PortHolder.PID, f.Listen, f.PortHolder.DataDir),
 		Do:   "Use that one, with --data-dir " + ops.ShellQuote(f.PortHolder.DataDir) + ", or start this one on another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
 }

@@ -20,8 +20,12 @@ export interface Status {
   surfaces: { name: string; address: string }[]; config_path: string; config_error?: string; needs_restart?: string[]; unconfirmed?: number; warnings?: string[]; data_dir: string;
   activity: { degraded: boolean; message?: string; [k: string]: unknown; records: number; verified?: { at: string; ok: boolean } };
   held: { pending: number; leases: number }; // pending calls, and active leases
+  pause?: Pause; // while no call passes
   definitions: { loaded_bytes: number; all_bytes: number }; // size of the definitions that an agent loads (tools/list of /mcp), and of all definitions
 }
+
+// ── Kill switch ── GET /pause, POST /pause {reason}, POST /resume -> Pause
+export interface Pause { paused: boolean; unknown?: string; reason?: string; by?: string; via?: string; at?: string; cancelled?: number; running?: number }
 
 // ── Activity ── GET /activity, GET /activity/{id}
 export interface ActivityRecord {

@@ -98,6 +98,8 @@ export function remedy(r: ActivityRecord): Remedy | undefined {
     case "ask":
       if (r.metadata.error_code === "APPROVAL_DENIED") return { text: "A user denied this call. It cannot be repeated for 15 minutes." };
       return { text: "Approve the call, then repeat it.", page: "approvals", link: "View approvals" };
+    case "pause":
+      return { text: "Resume calls, then repeat the call." };
     case "place":
       return { text: "Repeat the call when the server is less busy." };
   }
