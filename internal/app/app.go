@@ -428,28 +428,19 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 		})
 	}
 	d.announceReady()
-	d.running.Go(func() { d.readPause(ctx) })
-	d.running.Go(func() { d.catalog.Run(ctx) })
-	d.running.Go(func() { d.storeDecisionsAgainOnReopen(ctx) })
-	d.running.Go(func() { d.tokens.Run(ctx) })
-	d.running.Go(func() { d.needs.run(ctx) })
-	d.running.Go(func() { d.mcp.Run(ctx) })
-	d.running.Go(func() { d.followOtherInstances(ctx) })
-	d.running.Go(func() { d.gateway.RunLearning(ctx) })
-	d.running.Go(func() { d.watchForDeletedFiles(ctx) })
-	d.running.Go(func() { d.recordAnchorFingerprintDaily(ctx) })
+	for _, run := range []func(context.Context){
+		d.readPause, d.catalog.Run, d.storeDecisionsAgainOnReopen, d.tokens.Run, d.needs.run, d.mcp.Run, d.followOtherInstances,
+		d.gateway.RunLearning, d.watchForDeletedFiles, d.recordAnchorFingerprintDaily, d.offers.FollowListChanges,
+		d.logPendingReviews, d.events.Run, d.notifier.Run, d.values.readUntilDone,
+	} {
+		d.running.Go(func() { run(ctx) })
+	}
 	d.running.Go(func() { d.configSignal.followPresenceSetting(ctx, d.live, d.signedChanged) })
-	d.running.Go(func() { d.offers.FollowListChanges(ctx) })
-	d.running.Go(func() { d.logPendingReviews(ctx) })
-	d.running.Go(func() { d.events.Run(ctx) })
-	d.running.Go(func() { d.notifier.Run(ctx) })
-	d.running.Go(func() { d.values.readUntilDone(ctx) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() {
 		d.live.Run(ctx, d.catalog, d.gate, d.launcher, d.notifier, logLevelUpdater{d.level}, d.configSignal)
 	})
-	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
-		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
+	d.recordSystemEvent("start", d.opt.Version)
 
 	var err error
 	select {
@@ -463,8 +454,7 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	if installing := d.upstreams.InstallingServers(); len(installing) > 0 {
 		d.reportStop("Waiting up to %v for the package managers of %s to finish. Press Ctrl-C again to stop immediately.", installTimeout, strings.Join(installing, ", "))
 	}
-	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
-		Metadata: activity.Metadata{Action: "stop"}})
+	d.recordSystemEvent("stop", "")
 	return err
 }
 

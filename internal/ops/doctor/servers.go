@@ -233,12 +233,12 @@ func checkProtocolDeviations(f *Facts, s *ServerFacts) []Finding {
 
 func checkSandbox(f *Facts, s *ServerFacts) []Finding {
 	if s.failedWith(upstream.NoSandbox) {
-		return reportIf(true, f.fixAndRestartFinding(s, "Change the sandbox with `"+f.cliCommand("upstream set %s sandbox JSON", ops.ShellQuote(s.Name))+"`."))
+		return singleFinding(f.fixAndRestartFinding(s, "Change the sandbox with `"+f.cliCommand("upstream set %s sandbox JSON", ops.ShellQuote(s.Name))+"`."))
 	}
-	if s.Sandbox == nil || !s.Enabled {
+	if s.Sandbox == nil || !s.Enabled || len(s.Sandbox.NotEnforced) == 0 {
 		return nil
 	}
-	return reportIf(len(s.Sandbox.NotEnforced) > 0, Finding{State: Warn, What: "The sandbox of server " + s.Name + " is not complete.", Lines: s.Sandbox.NotEnforced,
+	return singleFinding(Finding{State: Warn, What: "The sandbox of server " + s.Name + " is not complete.", Lines: s.Sandbox.NotEnforced,
 		Do: "Do what the lines say, or use a container.", Command: f.cliCommand("upstream get %s", ops.ShellQuote(s.Name))})
 }
 
