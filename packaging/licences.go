@@ -130,9 +130,11 @@ func (c *component) read(files []string) error {
 
 // words are texts that identify licences. The order matters, because some texts also occur in other licences.
 var words = []struct{ licence, says string }{
+	{"BSD-3-Clause", "SPDX-License-Identifier: BSD-3-Clause"},
 	{"Apache-2.0", "Apache License"},
 	{"MPL-2.0", "Mozilla Public License"},
 	{"MIT", "Permission is hereby granted, free of charge, to any person obtaining"},
+	{"MIT", "PERMISSION is hereby granted, free of charge, to any person obtaining"},
 	{"ISC", "Permission to use, copy, modify, and/or distribute this software for any"},
 	{"ISC", "Permission to use, copy, modify, and distribute this software for any"},
 	{"BSD-3-Clause", "may be used to endorse or promote products"},
