@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/app"
 	"mcpproxy/internal/cli"
 	"mcpproxy/internal/demo"
+	"mcpproxy/internal/upstream/pin"
 )
 
 // Build information. Releases set it with -ldflags "-X main.version=…". In other builds, the go command provides the
@@ -23,6 +24,9 @@ var (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == pin.Command { // the daemon starts this binary again to start a pinned package
+		os.Exit(pin.Main(os.Args[2:]))
+	}
 	ctx, stop, again := newSignalContext()
 	defer stop()
 	// The demo starts this binary again to run its sample servers.

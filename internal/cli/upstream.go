@@ -145,6 +145,7 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 	f.add("MCP revision", toOneLine(s.ProtocolVersion))
 	if s.Command != "" {
 		f.add("Command", shellQuoteWords(append([]string{s.Command}, s.Args...)...))
+		f.add("Pinned", toOneLine(s.Pin))
 	}
 	f.add("URL", toOneLine(s.URL))
 	if s.PID != 0 {

@@ -28,6 +28,7 @@ type LaunchView struct {
 	WorkingDir string   `json:"working_dir"`
 	URL        string   `json:"url"`
 	Headers    []string `json:"headers"`
+	Pin        string   `json:"pin,omitempty"` // launches without a pin keep the fingerprints of earlier versions
 }
 
 func (l LaunchView) fingerprint() tool.Fingerprint {

@@ -24,6 +24,7 @@ type serverUnderReview struct {
 	name             string
 	config           config.Server
 	proposal         *Proposal // nil for a configured server
+	pinned           bool      // the approval of the launch adds a pin to the configuration
 	decided          *approval.ServerView
 	listed           *catalog.Server // nil for a proposal
 	tools            []definitionUnderReview

@@ -141,6 +141,7 @@ type LaunchView struct {
 	WorkingDir string   `json:"working_dir,omitempty"`
 	URL        string   `json:"url,omitempty"`
 	Headers    []string `json:"headers,omitempty" doc:"The names of the HTTP headers."`
+	Pin        string   `json:"pin,omitempty" doc:"The exact version and integrity of the package that the command starts: npm:NAME@VERSION#INTEGRITY, pypi:… or docker:…. Absent if the command chooses the version."`
 }
 
 // ServerReview contains the information that a user reviews before approving a server.

@@ -33,6 +33,11 @@ func serverEnvironment(all []string, extra map[string]string, goos string) []str
 	return out
 }
 
+// Environment returns the environment of a server with these variables of its own.
+func Environment(extra map[string]string) []string {
+	return serverEnvironment(os.Environ(), extra, runtime.GOOS)
+}
+
 // isInheritedVariable reports whether a server inherits this variable. All others, above all
 // secrets, need an entry in its own configuration.
 func isInheritedVariable(name, goos string) bool {
