@@ -2,15 +2,14 @@
 //
 // Files:
 //   - app.go: opens, connects, runs and stops all parts
-//   - http.go, root_handler.go, ready.go, metrics.go: listeners, routes, the check of Host and Origin, /readyz, /metrics
-//   - loopback.go, listen_error.go, lock.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
+//   - http.go: listeners, routes, the check of Host and Origin, /readyz, /metrics
+//   - loopback.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
 //   - launch.go, secrets.go, session_needs.go: decide which servers run, read their secrets, and know which clients need a session of their own
-//   - recorder.go, records.go: record events of servers, approvals and the configuration
-//   - presence.go, signature_wait.go: presence: its anchor, and waiting for signatures
-//   - apps.go: declares MCP Apps to servers once a client supports them
-//   - instances.go, restore.go: apply decisions of other instances; store decisions again in a new database
+//   - records.go: record events of servers, approvals and the configuration
+//   - presence.go: presence: its anchor, and waiting for signatures
+//   - instances.go: apply decisions of other instances; store decisions again in a new database
 //   - clients.go: operations on the MCP clients of the account
-//   - terminal.go, welcome.go, logger.go: output for a user and the log
+//   - terminal.go: output for a user and the log
 //   - gc.go: tunes the garbage collector
 //
 // Guarantees:
@@ -102,7 +101,7 @@ type Options struct {
 	Ready func(DaemonLocation)
 }
 
-// DaemonLocation is where a daemon answers.
+// DaemonLocation contains the address and the files of a daemon.
 type DaemonLocation struct {
 	Address    string // of the HTTP listener, host:port
 	Socket     string

@@ -2,13 +2,16 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"time"
 
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/store/activity"
 )
 
 // newDecisionStore returns the store of approvals. A local database has the denylist file in addition. A shared database is the only store: the file of one
@@ -32,7 +35,7 @@ func (d *daemon) pauseStore(dir string) pause.Store {
 
 // readPause reads whether calls are paused, until it succeeds.
 func (d *daemon) readPause(ctx context.Context) {
-	for err := d.pause.Reload(ctx); err != nil; err = d.pause.Reload(ctx) {
+	for err := d.pause.Reload(ctx, false); err != nil; err = d.pause.Reload(ctx, false) {
 		d.logger.Error("whether calls are paused cannot be read, so no call passes", "error", err)
 		select {
 		case <-ctx.Done():
@@ -100,7 +103,7 @@ func (d *daemon) applyRemoteChanges(ctx context.Context, s store.RemoteChanges) 
 		err = errors.Join(err, d.tokens.Reload(ctx))
 	}
 	if s.All || s.Pause {
-		err = errors.Join(err, d.pause.Reload(ctx))
+		err = errors.Join(err, d.pause.Reload(ctx, s.Pause))
 	}
 	if s.All || s.Questions {
 		d.approvals.WakeAll()
@@ -111,4 +114,53 @@ func (d *daemon) applyRemoteChanges(ctx context.Context, s store.RemoteChanges) 
 		d.events.AddRemoteEntries(steps, s.LogMissed || missed || also != nil)
 	}
 	return err
+}
+
+// restoreRetryInterval is the time between two tries to store decisions again.
+const restoreRetryInterval = time.Second
+
+// storeDecisionsAgainOnReopen writes the decisions in memory to the database again whenever it was reopened, since it may be a new one.
+func (d *daemon) storeDecisionsAgainOnReopen(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.store.ReopenSignal():
+		}
+		for err := d.storeDecisionsAgain(ctx); err != nil; err = d.storeDecisionsAgain(ctx) {
+			d.logger.Error("could not write the decisions to the reopened database; retrying", "error", err)
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(restoreRetryInterval):
+			}
+		}
+		d.catalog.ResaveAllToolLists()
+		d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
+			Metadata: activity.Metadata{Action: "database_reopened", Detail: "The decisions were stored again."}})
+	}
+}
+
+func (d *daemon) storeDecisionsAgain(ctx context.Context) error {
+	return errors.Join(d.presence.RewriteStore(ctx), d.book.RewriteStore(ctx, d.listedDefinition), d.tokens.StoreAllAgain(ctx), d.mcp.StoreSessionKeyAgain(ctx))
+}
+
+// listedDefinition returns the text of a definition if its server still lists it.
+func (d *daemon) listedDefinition(kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint) json.RawMessage {
+	if kind != tool.KindTool {
+		if o := d.catalog.Primitives(id.Server).FindReviewable(kind, id.Tool); o != nil && o.Fingerprint == f {
+			return o.Raw
+		}
+		return nil
+	}
+	if t := d.catalog.Current().Tool(id); t != nil && t.Fingerprint() == f {
+		return t.Raw
+	}
+	return nil
+}
+
+// recordDenylistDamage records damage of the denylist file.
+func (d *daemon) recordDenylistDamage(note string) {
+	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Failed,
+		ErrorMessage: note, Metadata: activity.Metadata{Action: "restrictions_damaged"}})
 }

@@ -481,7 +481,7 @@ func TestYAMLHoldsTheSameAsJSON(t *testing.T) {
 	}
 }
 
-// decodeExactJSON decodes JSON with its numbers as they are.
+// decodeExactJSON decodes JSON and keeps numbers as text.
 func decodeExactJSON(t *testing.T, text string) (v any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))

@@ -238,26 +238,10 @@ func (d *decoder) checkToolLists(g objectMembers, s *Server, path string) {
 	}
 	d.reportServerPrefix(g, s.Name, path, "enabled_tools", s.EnabledTools)
 	d.reportServerPrefix(g, s.Name, path, "disabled_tools", s.DisabledTools)
-	var overridden []string
-	for _, o := range s.HintOverrides {
-		overridden = append(overridden, o.Pattern)
-	}
-	d.reportServerPrefix(g, s.Name, path, "hint_overrides", overridden)
-	var judged []string
-	for _, r := range s.Lanes {
-		judged = append(judged, r.Pattern)
-	}
-	d.reportServerPrefix(g, s.Name, path, "lanes", judged)
-	var selected []string
-	for _, r := range s.Selections {
-		selected = append(selected, r.Pattern)
-	}
-	d.reportServerPrefix(g, s.Name, path, "select", selected)
-	var named []string
-	for _, t := range s.ToolSettings {
-		named = append(named, t.Tool)
-	}
-	d.reportServerPrefix(g, s.Name, path, "tools", named)
+	d.reportServerPrefix(g, s.Name, path, "hint_overrides", entryNames(s.HintOverrides))
+	d.reportServerPrefix(g, s.Name, path, "lanes", entryNames(s.Lanes))
+	d.reportServerPrefix(g, s.Name, path, "select", entryNames(s.Selections))
+	d.reportServerPrefix(g, s.Name, path, "tools", entryNames(s.ToolSettings))
 }
 
 // reportServerPrefix reports patterns with a "server:" prefix. Such a pattern would match nothing, so a tool that it

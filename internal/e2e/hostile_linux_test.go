@@ -126,7 +126,7 @@ func hostileConfig(t *testing.T, good string) string {
 		for k, v := range env {
 			vars = append(vars, fmt.Sprintf("%q:%q", k, v))
 		}
-		// The process has a child process of its own, which must end with it.
+		// The process has a child process, which must end with it.
 		fmt.Fprintf(&config, `,%q:{"trust":"auto","call_timeout":%q,"command":"sh","args":["-c","sleep 100000 & exec \"$0\"",%q],"env":{%s}}`,
 			name, timeout, command, strings.Join(vars, ","))
 	}

@@ -137,7 +137,7 @@ func (g *Gate) warnCaller(v *verdict, r *CallResult, warnings []string) {
 	}
 	r.Result, r.Warnings = addWarnings(r.Result, warnings), warnings
 	for _, w := range warnings {
-		g.Logger.Warn("call let through with a warning", "id", r.ActivityID, "tool", v.request.ID.String(), "warning", w)
+		g.Logger.Warn("call allowed with a warning", "id", r.ActivityID, "tool", v.request.ID.String(), "warning", w)
 	}
 }
 
@@ -154,7 +154,7 @@ func (g *Gate) applySelection(ctx context.Context, c *call, v *verdict, r *CallR
 	handle := rand.Text()
 	part, err := result.Select(whole, e, handle)
 	if err != nil {
-		o.Warnings = append(o.Warnings, "The selection could not be made, so this is the whole result: "+err.Error()+".")
+		o.Warnings = append(o.Warnings, "The selection failed, so this is the whole result: "+err.Error()+".")
 		return whole
 	}
 	if g.storeWholeResult(ctx, c, v, r.ActivityID, handle, whole) == "" {

@@ -35,7 +35,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 // depsOf returns the dependencies of a gate in front of the servers of w.
 func depsOf(w *catalogtest.Harness) Deps {
 	off := pause.New(pause.File{Path: filepath.Join(w.T.TempDir(), "pause.json")}, func() {})
-	if err := off.Reload(context.Background()); err != nil {
+	if err := off.Reload(context.Background(), false); err != nil {
 		w.T.Fatal(err)
 	}
 	return Deps{

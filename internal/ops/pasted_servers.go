@@ -146,8 +146,8 @@ func formatJSONList(names []string) string {
 func findParsedSecrets(server string, l config.Launch) []ParseSecret {
 	found := FindCredentials(server, l)
 	taken := map[string]int{}
-	said := ReplaceCredentials(l, found, func(i int) string {
-		name := found[i].Name
+	said := ReplaceCredentials(l, found, func(c Credential) string {
+		name := c.Name
 		if taken[name]++; taken[name] > 1 {
 			name = fmt.Sprintf("%s_%d", name, taken[name])
 		}

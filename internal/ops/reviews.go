@@ -126,11 +126,6 @@ const (
 	StageApproved    ReviewStage = "approved"    // not quarantined, but single definitions may wait
 )
 
-// Words returns all stages.
-func (ReviewStage) Words() []string {
-	return []string{string(StageLaunch), string(StageDefinitions), string(StageApproved)}
-}
-
 // LaunchView describes how a server is started or reached. A user approves it before the definitions. Secrets are
 // masked after the approval.
 type LaunchView struct {
@@ -147,7 +142,7 @@ type LaunchView struct {
 // ServerReview contains the information that a user reviews before approving a server.
 type ServerReview struct {
 	Name        string      `json:"name"`
-	Stage       ReviewStage `json:"stage"`
+	Stage       ReviewStage `json:"stage" enum:"launch,definitions,approved"`
 	Notice      string      `json:"notice,omitempty" doc:"A warning to read before the decision: earlier blocks may be lost."`
 	Fingerprint string      `json:"fingerprint" doc:"The fingerprint to send with the approval of this stage. It covers the launch and, in the stage definitions, all shown definitions and instructions."`
 	Launch      LaunchView  `json:"launch"`

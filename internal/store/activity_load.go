@@ -54,7 +54,7 @@ func (x *activityIndex) readChunks(ctx context.Context, db *sql.DB) error {
 			x.firstChunk = n
 		}
 		if n != x.firstChunk+int64(len(x.chunks)) {
-			return fmt.Errorf("chunk %d is not in its place: %w", n, errDamaged)
+			return fmt.Errorf("chunk %d is missing or at the wrong position: %w", n, errDamaged)
 		}
 		x.chunks = append(x.chunks, c)
 		return nil

@@ -13,7 +13,7 @@ import (
 
 // errNotResumed means that the database was opened again and may be a different one. The projector must call
 // ResumePosition first.
-var errNotResumed = fmt.Errorf("%w: how far it is has to be looked up", activity.ErrAgain)
+var errNotResumed = fmt.Errorf("%w: its position must be read again", activity.ErrAgain)
 
 // ResumePosition returns the position in the spool up to which the database has all entries, and notes for the log.
 func (db *SQLite) ResumePosition(ctx context.Context) (activity.SpoolPosition, []string, error) {

@@ -334,7 +334,7 @@ func (v *recordSnapshot) eachSelectedChunk(ctx context.Context, most int64, fn f
 				b.countWindowAndAdvance()
 			}
 			if b.past < past[n] {
-				return errors.New("the database gave columns in another order")
+				return errors.New("the database returned the columns in another order")
 			}
 			return b.addColumn(f, id, data)
 		})

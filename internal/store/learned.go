@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// LearnedSession is a reason why clients need a session of their own with a server.
+// LearnedSession is a reason why clients need their own session with a server.
 type LearnedSession struct {
 	Server string
 	Launch []byte // fingerprint of the launch that it was learned of

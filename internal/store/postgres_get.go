@@ -88,7 +88,7 @@ func (db *Postgres) GetStoredRecord(ctx context.Context, id string) (s activity.
 		if _, err := c.firstRow(ctx, scanTargets{&name, &host}, "SELECT name, host FROM instance WHERE id = $1", found[0].instance); err != nil {
 			return err
 		}
-		return problem.Newf(problem.Conflict, "Record %s was written by another instance, %s on %s, and is chained there.", id, name, host).
+		return problem.Newf(problem.Conflict, "Record %s was written by another instance, %s on %s, and is in the hash chain of that instance.", id, name, host).
 			WithHint("Use that instance: it also erases the value in its own files.").With("instance", name)
 	})
 	return s, err

@@ -79,7 +79,7 @@ func (s *Set) ApplySpecs(specs []Spec) {
 	next := make(map[string]*Server, len(specs))
 	for _, spec := range specs {
 		if next[spec.Name] != nil {
-			s.sharedState.Logger.Warn("two servers with one name: the first one stays", "server", spec.Name)
+			s.sharedState.Logger.Warn("two servers have the same name: the second one is ignored", "server", spec.Name)
 			continue
 		}
 		was := old[spec.Name]

@@ -80,7 +80,7 @@ type Spec struct {
 	// Shared makes client sessions share MCPProxy's own connection, so that the server runs once. When it changes,
 	// client sessions end and the server keeps running.
 	Shared bool
-	// Auto makes clients share the connection, except those that need a session of their own; see needs.go. Needs are the
+	// Auto makes clients share the connection, except those that need their own session; see needs.go. Needs are the
 	// known needs of this launch. Shared is false then.
 	Auto  bool
 	Needs []KnownNeed
@@ -172,8 +172,8 @@ func (s State) NeedsVariable() bool {
 // from its goroutine, and must not block.
 type Observer interface {
 	StateChanged(State)
-	// ToolsListed receives the complete list after each connect and list_changed. It may replace a definition by an
-	// equal one of its own.
+	// ToolsListed receives the complete list after each connect and list_changed. It may replace a definition with an
+	// equal copy.
 	ToolsListed(server string, tools []*tool.Definition)
 }
 

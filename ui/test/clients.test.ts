@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Client, Lane, PermissionLane } from "../src/api/types";
-import { clientName, diffLines, laneOf, placeOf, short, standing } from "../src/lib/clients";
+import { clientName, diffLines, laneOf, placeOf, profileOf, short, standing } from "../src/lib/clients";
 import { clientsOf, heading, rowsOf, sessionName, went, type Session } from "../src/pages/clients/used";
 import { bodyOf, newLanes, serverNames, tokenTrouble } from "../src/pages/clients/token";
 
@@ -41,6 +41,11 @@ test("rows: connected, seen besides, installed; and who is not here", () => {
 
 test("how a client stands, the worst first", () => {
   expect([{}, { connected: true }, { connected: true, foreign: true }, { connected: true, missing: "/x" }, { broken: ["x.json: no JSON"] }].map((over) => standing(client("a", "A", over)))).toEqual(["not", "connected", "foreign", "missing", "broken"]);
+});
+
+test("the profile of a client's entry", () => {
+  const of = (leads_to?: string) => profileOf(client("a", "A", leads_to ? { leads_to } : {}));
+  expect([of(), of("http://127.0.0.1:8080/mcp"), of("http://127.0.0.1:8080/mcp/p/web-1/all/read"), of("/bin/mcpproxy stdio --profile web-1 --all"), of("mcpproxy stdio --profile=web-1")]).toEqual([undefined, undefined, "web-1", "web-1", "web-1"]);
 });
 
 test("a lane's rule and its place", () => {

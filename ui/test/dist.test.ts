@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-// The committed build: node's types are not needed for what vite can read itself.
+// The committed build. vite can read it without node's types.
 const all = import.meta.glob("../../internal/web/dist/**/*", { query: "?raw", import: "default", eager: true }) as Record<string, string>;
 const files = Object.fromEntries(Object.entries(all).map(([path, text]) => [path.split("/dist/")[1]!, text]));
 

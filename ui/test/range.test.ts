@@ -15,7 +15,7 @@ test("labels", () => {
   expect(label({ since: "24h", until: "" }, now)).toBe("Last 24 hours");
   expect(label({ since: at(14, 0), until: at(14, 30) }, now)).toBe("14:00 to 14:30");
   expect(label({ since: at(22, 0, 21), until: at(1, 0, 22) }, now)).toBe("21 Nov 22:00 to 22 Nov 01:00");
-  expect(label({ since: at(22, 0, 22), until: at(1, 0) }, now)).toBe("22 Nov 22:00 to 23 Nov 01:00"); // not of one day
+  expect(label({ since: at(22, 0, 22), until: at(1, 0) }, now)).toBe("22 Nov 22:00 to 23 Nov 01:00"); // not within one day
   expect(within({ since: "7d", until: "" }, now)).toBe("in the last 7 days");
 });
 

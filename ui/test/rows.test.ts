@@ -18,7 +18,7 @@ test("a million rows fit into a box that browsers can make, to the last one", ()
   const ends = [0, 1, 777_777, 7_000_000, 15_000_000 - view].map((top) => ({ top, d: drawn(total, height, top, view) }));
   for (const { top, d } of ends) {
     expect(d.before + (d.last - d.first) * height + d.after).toBeCloseTo(15_000_000, 3);
-    expect(d.before).toBeLessThanOrEqual(top); // the view is covered
+    expect(d.before).toBeLessThanOrEqual(top); // the rows cover the view
     expect(d.before + (d.last - d.first) * height).toBeGreaterThanOrEqual(top + view - 1e-6);
   }
   expect(ends[0]!.d.first).toBe(0);
@@ -57,7 +57,7 @@ test("at most twenty pages are kept, and the answers of pages that left the view
   expect(cache.total).toBe(50_000);
   expect(cache.row(3)).toBeUndefined();
   cache.want(0, 40);
-  cache.want(40_000, 40_040); // kept: nothing is asked for
+  cache.want(40_000, 40_040); // the cached rows suffice: no request
   expect(signals.get(0)!.aborted).toBe(true);
   expect(asked).toHaveLength(101);
 });

@@ -60,7 +60,7 @@ test("the end of a log is that of the last try", () => {
   expect(lastTry(silent, 6)).toEqual(silent.slice(2));
   expect(lastTry([...one, line("stderr", "c")], 6)).toEqual([line("stderr", "c")]);
   const slow = [line("stderr", "npm error"), line("mcpproxy", "it is stopped when npx has finished its installation"), line("mcpproxy", "not connected: the process ended")];
-  expect(lastTry([...one, ...slow], 6)).toEqual(slow); // a remark in between ends nothing
+  expect(lastTry([...one, ...slow], 6)).toEqual(slow); // a remark of MCPProxy in between does not end it
   expect(lastTry([], 6)).toEqual([]);
   expect(joined(Array(kept).fill(one[0]), [one[1]!])).toHaveLength(kept);
 });

@@ -32,7 +32,7 @@ test("a setting that is put back to what it was is no change", () => {
   expect(valueOf(limit, changed, undefined)).toBe(15);
   expect(withSetting(file, changed, limit, 10)).toBeUndefined();
   const both = withSetting(file, changed, timeout, null);
-  expect(valueOf(timeout, both, undefined)).toBe("2m"); // taken out: the default
+  expect(valueOf(timeout, both, undefined)).toBe("2m"); // removed: the default
   expect(changeCount(both, undefined)).toBe(2);
   expect(withSetting(file, both, limit, null)).toEqual({ base: file, set: { call_timeout: null } }); // it is not in the file
 });

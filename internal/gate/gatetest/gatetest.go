@@ -24,7 +24,7 @@ func NewDeps(w *catalogtest.Harness) gate.Deps {
 // newSwitch returns a kill switch that is off.
 func newSwitch(w *catalogtest.Harness) *pause.Switch {
 	s := pause.New(pause.File{Path: filepath.Join(w.T.TempDir(), "pause.json")}, func() {})
-	if err := s.Reload(context.Background()); err != nil {
+	if err := s.Reload(context.Background(), false); err != nil {
 		w.T.Fatal(err)
 	}
 	return s

@@ -211,9 +211,10 @@ func (s *Switch) Resume(ctx context.Context, state State) error {
 	return nil
 }
 
-// Reload reads the state again, because another process may have changed it. After an error the state is unknown, and
-// no call passes. A pause that is not stored yet is stored instead.
-func (s *Switch) Reload(ctx context.Context) error {
+// Reload reads the state again, because another process may have changed it. announced is true if it has changed. After
+// an error the state is unknown, and no call passes; but if no change is announced, the last known state stays. A pause
+// that is not stored yet is stored instead.
+func (s *Switch) Reload(ctx context.Context, announced bool) error {
 	s.storing.Lock()
 	defer s.storing.Unlock()
 	s.mu.Lock()
@@ -227,7 +228,9 @@ func (s *Switch) Reload(ctx context.Context) error {
 	switch {
 	case s.unsaved: // a pause has begun in the meantime
 	case err != nil:
-		s.err = err
+		if announced || !s.isReady {
+			s.err = err
+		}
 	default:
 		s.setLocked(state)
 	}

@@ -44,20 +44,23 @@ func enters(t *testing.T, s *Switch) bool {
 	return p == nil
 }
 
-// TestUnknownStateStopsCalls: no call passes before the state was read, nor after it could not be read.
+// TestUnknownStateStopsCalls: no call passes before the state was read, nor after a change was announced and could not be read.
 func TestUnknownStateStopsCalls(t *testing.T) {
 	m := &memory{err: errors.New("down")}
 	s := New(m, func() {})
-	if s.Problem() == nil || s.Reload(t.Context()) == nil || s.Problem() == nil {
+	if s.Problem() == nil || s.Reload(t.Context(), false) == nil || s.Problem() == nil {
 		t.Error("an unknown state lets calls pass")
 	}
 	m.err = nil
-	if err := s.Reload(t.Context()); err != nil || !enters(t, s) {
+	if err := s.Reload(t.Context(), false); err != nil || !enters(t, s) {
 		t.Error("a known state stops calls")
 	}
 	m.err = errors.New("down")
-	if s.Reload(t.Context()) == nil || enters(t, s) {
-		t.Error("a state that became unknown lets calls pass")
+	if s.Reload(t.Context(), false) == nil || !enters(t, s) {
+		t.Error("a store that cannot be read for a while stops calls")
+	}
+	if s.Reload(t.Context(), true) == nil || enters(t, s) {
+		t.Error("an announced change that cannot be read lets calls pass")
 	}
 }
 
@@ -65,7 +68,7 @@ func TestUnknownStateStopsCalls(t *testing.T) {
 func TestUnstoredPauseHolds(t *testing.T) {
 	m := &memory{}
 	s := New(m, func() {})
-	if err := s.Reload(t.Context()); err != nil {
+	if err := s.Reload(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	m.err = errors.New("down")
@@ -76,7 +79,7 @@ func TestUnstoredPauseHolds(t *testing.T) {
 		t.Errorf("a resume that was not stored lets calls pass: %v", err)
 	}
 	m.err = nil
-	if err := s.Reload(t.Context()); err != nil || enters(t, s) || !m.state.Paused || m.state.Reason != "why" {
+	if err := s.Reload(t.Context(), false); err != nil || enters(t, s) || !m.state.Paused || m.state.Reason != "why" {
 		t.Errorf("%v, stored %+v", err, m.state)
 	}
 	if err := s.Resume(t.Context(), State{By: "admin"}); err != nil || !enters(t, s) || m.state.Paused {
@@ -99,7 +102,7 @@ func TestPauseWinsAgainstReload(t *testing.T) {
 			runtime.Gosched() // until the pause is in effect; it is stored after the reload
 		}
 	}
-	if err := s.Reload(t.Context()); err != nil {
+	if err := s.Reload(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil || enters(t, s) || !m.state.Paused {

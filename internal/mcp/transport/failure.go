@@ -77,7 +77,7 @@ func (e NeedsVariableError) Error() string { return string(e) }
 type ServerRPCError struct{ Code int }
 
 func (e *ServerRPCError) Error() string {
-	return fmt.Sprintf("the server answered with error %d, its log has the text", e.Code)
+	return fmt.Sprintf("the server answered with error %d; see its log for the text", e.Code)
 }
 
 // ClassifyFailure classifies an error by its type, never by its text.
@@ -135,7 +135,7 @@ func ClassifyFailure(err error) ServerFailure {
 	case errors.Is(err, wirejson.ErrTooLong), errors.Is(err, wirejson.ErrNoBuffer):
 		return same(Broken, "a message is larger than the limit")
 	case errors.As(err, &dns) && !dns.IsNotFound:
-		return ServerFailure{UnknownHost, "its host name cannot be looked up, is the network down?", fmt.Sprintf("the host name %q cannot be looked up, is the network down?", dns.Name)}
+		return ServerFailure{UnknownHost, "its host name cannot be resolved, is the network down?", fmt.Sprintf("the host name %q cannot be resolved, is the network down?", dns.Name)}
 	case errors.As(err, &dns):
 		return ServerFailure{UnknownHost, "its host name is not known", fmt.Sprintf("the host name %q is not known", dns.Name)}
 	case errors.As(err, &forbid):

@@ -140,7 +140,7 @@ func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) 
 			return failed
 		})
 		if err != nil && given { // fn must not receive a record twice
-			return fmt.Errorf("the records after those that were read: %v", err)
+			return fmt.Errorf("could not read further records: %v", err)
 		}
 		return err
 	})

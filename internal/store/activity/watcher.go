@@ -101,7 +101,7 @@ func (w *spoolWatcher) replaceDeletedCopy() {
 	w.synced = w.durable
 	carry, ok := w.recent.newestLines(min(w.synced.seq, w.projected))
 	if err := w.recent.close(false); err != nil {
-		w.logger.Debug("the second copy of the newest entries did not close", "error", err)
+		w.logger.Debug("the file with the second copy of the newest entries could not be closed", "error", err)
 	}
 	next, _, _, err := openRecentCopy(path)
 	if err != nil {
@@ -240,7 +240,7 @@ func (w *spoolWatcher) repairSpool(gone bool) error {
 func (w *spoolWatcher) closeAbandonedFiles() {
 	for _, f := range w.listOpenFiles() {
 		if err := f.Close(); err != nil {
-			w.logger.Debug("a segment of the activity log did not close", "error", err)
+			w.logger.Debug("a segment file of the activity log could not be closed", "error", err)
 		}
 	}
 	w.fullSegments, w.file = nil, nil
@@ -260,7 +260,7 @@ func (w *spoolWatcher) relockDir() error {
 	w.lock = lock
 	w.mu.Unlock()
 	if err := old.Close(); err != nil {
-		w.logger.Warn("the lock of the activity log did not close", "error", err)
+		w.logger.Warn("the lock file of the activity log could not be closed", "error", err)
 	}
 	return nil
 }

@@ -15,9 +15,10 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// modernClientBridge serves modern clients on a legacy server. Each request uses a session exclusively while it runs, so that
-// everything the server sends belongs to that request. It is a session of the server unless clients share the connection. When
-// the server sends a request, the client is told to retry with the answer; until then the server's request is held.
+// modernClientBridge serves modern clients on a legacy server. Each request uses a session exclusively while it runs,
+// so that everything the server sends belongs to that request. It is a session of the server unless clients share the
+// connection. When the server sends a request, the client gets a result that asks it to retry with the answer. Until
+// then, the server's request is held.
 type modernClientBridge struct {
 	sv       *upstream.Server
 	sessions *sessionSet

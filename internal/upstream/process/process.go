@@ -28,9 +28,9 @@ type Process struct {
 	registry *processRegistry
 	stderr   *os.File
 
-	stderrBytes    atomic.Int64 // number of bytes written to stderr
-	last           stderrTail   // of stderr
-	spareLeftovers atomic.Bool  // its leftover processes may finish their work
+	stderrBytes        atomic.Int64 // number of bytes written to stderr
+	last               stderrTail   // of stderr
+	letLeftoversFinish atomic.Bool  // its leftover processes may finish their work
 
 	reaped chan struct{} // closed when the process has ended
 	exited chan struct{} // closed when its leftovers are gone, too
@@ -117,7 +117,7 @@ func (p *Process) reapAndCleanUp(launch *Launcher) {
 	defer p.wg.Done()
 	err := p.cmd.Wait()
 	close(p.reaped)
-	if p.spareLeftovers.Load() {
+	if p.letLeftoversFinish.Load() {
 		p.waitForLeftovers()
 	}
 	killGroup(p.cmd.Process)
@@ -186,8 +186,8 @@ func (p *Process) ExitStatus() error { return p.status }
 // StderrByteCount returns the number of bytes written to stderr.
 func (p *Process) StderrByteCount() int64 { return p.stderrBytes.Load() }
 
-// SpareLeftovers sets whether leftover processes may finish their work.
-func (p *Process) SpareLeftovers(on bool) { p.spareLeftovers.Store(on) }
+// LetLeftoversFinish sets whether leftover processes may finish their work.
+func (p *Process) LetLeftoversFinish(on bool) { p.letLeftoversFinish.Store(on) }
 
 // CPUTime returns the CPU time of the process, its group and all descendants, and whether
 // one of them is computing or waiting for a disk. ok is false if that is unknown.

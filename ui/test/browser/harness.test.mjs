@@ -1,4 +1,4 @@
-// The harness sees what a page never may do: the tests that rely on it would pass otherwise.
+// The harness detects what a page must never do. Without it, the tests that rely on it would pass.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { axe, scene, until } from "./harness.mjs";

@@ -1,4 +1,4 @@
-// Settings: a change is seen before it is saved, a mistake saves nothing, and nobody's change is lost.
+// Settings: a change is shown before it is saved, a file with a mistake is not saved, and no change of another program is lost.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -14,13 +14,13 @@ const text = `{
       "args": ["-y", "mongodb-mcp-server"],
       "env": {"MONGO_TOKEN": "${token}"},
       "enabled": false,
-      "disabled_tools": ["drop-*"], // never from here
+      "disabled_tools": ["drop-*"], // never from this machine
     },
   },
 }
 `;
 
-// The page over a file that a person wrote. The browser ends before the daemon does.
+// The page with a file that a user wrote. The browser closes before the daemon stops.
 async function settings(t, options = {}) {
   const daemon = await Daemon.run();
   const write = async (now) => {
@@ -104,7 +104,7 @@ test("the text is edited: mistakes are marked as one types, secrets stay, histor
   assert.notEqual(await page.locator(".editor .cm-sign").first().evaluate((e) => getComputedStyle(e).color), await page.locator(".editor .cm-key").first().evaluate((e) => getComputedStyle(e).color));
   await page.getByText("kept when you save").waitFor();
 
-  // Keys are text here: j, ? and x do nothing else.
+  // Shortcut keys are text here: j, ? and x have no other effect.
   await editor.locator(".cm-line").nth(1).click();
   await page.keyboard.press("End");
   await page.keyboard.press("Enter");
@@ -149,14 +149,14 @@ test("a file that changed meanwhile shows both, and lets choose", async (t) => {
   await their.locator("ins", { hasText: "3m" }).waitFor();
   await mine.locator("ins", { hasText: "15" }).waitFor();
   assert.deepEqual(await axeInBoth(page), []);
-  await page.keyboard.press("Control+s"); // does nothing: what is chosen?
+  await page.keyboard.press("Control+s"); // has no effect before a choice
   assert.equal(await file(), theirs);
   await page.getByRole("button", { name: "Merge my changes" }).click();
   await page.getByRole("button", { name: "Save 1 change" }).click();
   const both = theirs.replace(/\n}\n$/, '\n  "tools_limit": 15,\n}\n');
   await until("both are there", async () => (await file()) === both);
 
-  // In the text, the same line: they cannot be put together.
+  // The same line in the text: the changes cannot be merged.
   await tab("File");
   await editor.locator(".cm-line").nth(1).click();
   await page.keyboard.press("End");
