@@ -13,6 +13,7 @@ import (
 	"mcpproxy/internal/cli"
 	"mcpproxy/internal/demo"
 	"mcpproxy/internal/upstream/pin"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // Build information. Releases set it with -ldflags "-X main.version=…". In other builds, the go command provides the
@@ -26,6 +27,10 @@ var (
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == pin.Command { // the daemon starts this binary again to start a pinned package
 		os.Exit(pin.Main(os.Args[2:]))
+	}
+	// The daemon starts this binary again to run a server in its sandbox.
+	if len(os.Args) > 1 && os.Args[1] == sandbox.ExecCommand {
+		os.Exit(sandbox.Exec(os.Args[2:]))
 	}
 	ctx, stop, again := newSignalContext()
 	defer stop()

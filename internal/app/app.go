@@ -60,6 +60,7 @@ import (
 	"mcpproxy/internal/upstream/compat"
 	"mcpproxy/internal/upstream/oauth"
 	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 	"mcpproxy/internal/upstream/secret"
 	"mcpproxy/internal/web"
 )
@@ -331,15 +332,17 @@ func (d *daemon) createServices() error {
 	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version, Notify: d.announceLogin})
 	d.onClose(d.logins.Close)
 	d.needs = newLearnedNeeds(d.store, d.logger)
+	sandboxes := sandbox.NewSystem(cfg.DataDir, d.live.Path())
 	d.upstreams = compat.NewServerSet(upstream.Options{
-		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
+		Sandboxes: sandboxes,
+		Logger:    d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
 		Observer: &serverEventRecorder{Catalog: d.catalog, log: d.log, logger: d.logger, terminal: d.terminal}, ClientVersion: d.opt.Version,
 		MaxMessage: maxMessage, AccountFor: serverLoginLookup(d.logins), NeedLearned: d.needs.learn, DeclareApps: wasAppsClientSeen(cfg.DataDir),
 	})
 	d.onClose(d.upstreams.Close)
 	secretValues := secret.OpenStore(cfg.DataDir, d.logger)
 	d.values = newSecretCache(secretValues, d.logger)
-	d.launcher = newLauncher(filepath.Join(cfg.DataDir, "packages"), d.live.Current, d.book, d.logins, d.upstreams.Set, d.values, d.needs)
+	d.launcher = newLauncher(filepath.Join(cfg.DataDir, "packages"), sandboxes, d.live.Current, d.book, d.logins, d.upstreams.Set, d.values, d.needs)
 	telemeter, err := telemetry.New(context.Background(), telemetry.Options{Version: d.opt.Version, Endpoint: cfg.TelemetryEndpoint, State: d.telemetryState, Logger: d.logger})
 	if err != nil {
 		return err
@@ -357,7 +360,7 @@ func (d *daemon) createServices() error {
 		Presence: d.presence.IsOn, Logins: d.logins, Proposed: d.book.IsProposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = ops.NewGateway(ops.GatewayDeps{
-		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams,
+		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams, Sandboxes: sandboxes,
 		Log: d.log, Logins: d.logins, ObserveSearch: telemeter.ObserveSearch,
 		About: ops.DaemonInfo{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
@@ -426,28 +429,19 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 		})
 	}
 	d.announceReady()
-	d.running.Go(func() { d.readPause(ctx) })
-	d.running.Go(func() { d.catalog.Run(ctx) })
-	d.running.Go(func() { d.storeDecisionsAgainOnReopen(ctx) })
-	d.running.Go(func() { d.tokens.Run(ctx) })
-	d.running.Go(func() { d.needs.run(ctx) })
-	d.running.Go(func() { d.mcp.Run(ctx) })
-	d.running.Go(func() { d.followOtherInstances(ctx) })
-	d.running.Go(func() { d.gateway.RunLearning(ctx) })
-	d.running.Go(func() { d.watchForDeletedFiles(ctx) })
-	d.running.Go(func() { d.recordAnchorFingerprintDaily(ctx) })
+	for _, run := range []func(context.Context){
+		d.readPause, d.catalog.Run, d.storeDecisionsAgainOnReopen, d.tokens.Run, d.needs.run, d.mcp.Run, d.followOtherInstances,
+		d.gateway.RunLearning, d.watchForDeletedFiles, d.recordAnchorFingerprintDaily, d.offers.FollowListChanges,
+		d.logPendingReviews, d.events.Run, d.notifier.Run, d.values.readUntilDone,
+	} {
+		d.running.Go(func() { run(ctx) })
+	}
 	d.running.Go(func() { d.configSignal.followPresenceSetting(ctx, d.live, d.signedChanged) })
-	d.running.Go(func() { d.offers.FollowListChanges(ctx) })
-	d.running.Go(func() { d.logPendingReviews(ctx) })
-	d.running.Go(func() { d.events.Run(ctx) })
-	d.running.Go(func() { d.notifier.Run(ctx) })
-	d.running.Go(func() { d.values.readUntilDone(ctx) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() {
 		d.live.Run(ctx, d.catalog, d.gate, d.launcher, d.notifier, logLevelUpdater{d.level}, d.configSignal)
 	})
-	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
-		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
+	d.recordSystemEvent("start", d.opt.Version)
 
 	var err error
 	select {
@@ -461,8 +455,7 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	if installing := d.upstreams.InstallingServers(); len(installing) > 0 {
 		d.reportStop("Waiting up to %v for the package managers of %s to finish. Press Ctrl-C again to stop immediately.", installTimeout, strings.Join(installing, ", "))
 	}
-	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
-		Metadata: activity.Metadata{Action: "stop"}})
+	d.recordSystemEvent("stop", "")
 	return err
 }
 

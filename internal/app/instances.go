@@ -74,12 +74,10 @@ func (d *daemon) followOtherInstances(ctx context.Context) {
 				break
 			}
 			d.logger.Error("the decisions of other instances cannot be read yet", "error", err)
-			select {
-			case <-ctx.Done():
+			if !sleep(ctx, restoreRetryInterval) {
 				return
-			case <-time.After(restoreRetryInterval):
-				left.All = true // including everything that has arrived since then
 			}
+			left.All = true // including everything that has arrived since then
 		}
 	}
 }
@@ -119,6 +117,16 @@ func (d *daemon) applyRemoteChanges(ctx context.Context, s store.RemoteChanges) 
 // restoreRetryInterval is the time between two tries to store decisions again.
 const restoreRetryInterval = time.Second
 
+// sleep waits. It returns false if ctx ends before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
 // storeDecisionsAgainOnReopen writes the decisions in memory to the database again whenever it was reopened, since it may be a new one.
 func (d *daemon) storeDecisionsAgainOnReopen(ctx context.Context) {
 	for {
@@ -129,15 +137,12 @@ func (d *daemon) storeDecisionsAgainOnReopen(ctx context.Context) {
 		}
 		for err := d.storeDecisionsAgain(ctx); err != nil; err = d.storeDecisionsAgain(ctx) {
 			d.logger.Error("could not write the decisions to the reopened database; retrying", "error", err)
-			select {
-			case <-ctx.Done():
+			if !sleep(ctx, restoreRetryInterval) {
 				return
-			case <-time.After(restoreRetryInterval):
 			}
 		}
 		d.catalog.ResaveAllToolLists()
-		d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
-			Metadata: activity.Metadata{Action: "database_reopened", Detail: "The decisions were stored again."}})
+		d.recordSystemEvent("database_reopened", "The decisions were stored again.")
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"mcpproxy/internal/upstream/oauth"
 	"mcpproxy/internal/upstream/pin"
 	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // launcher runs the servers that the configuration and the approvals allow, and follows changes of both.
@@ -32,13 +33,14 @@ type launcher struct {
 	secrets   *secretCache
 	needs     *learnedNeeds
 	packages  string // folder of the installed packages
+	sandboxes *sandbox.System
 
 	mu sync.Mutex // held while the servers are applied
 }
 
 // newLauncher returns a launcher. It starts servers once the approvals are loaded.
-func newLauncher(packages string, live func() *config.Config, book *approval.Book, logins *oauth.Accounts, upstreams *upstream.Set, secrets *secretCache, needs *learnedNeeds) *launcher {
-	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams, secrets: secrets, needs: needs, packages: packages}
+func newLauncher(packages string, sandboxes *sandbox.System, live func() *config.Config, book *approval.Book, logins *oauth.Accounts, upstreams *upstream.Set, secrets *secretCache, needs *learnedNeeds) *launcher {
+	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams, secrets: secrets, needs: needs, packages: packages, sandboxes: sandboxes}
 	secrets.changed = l.applyServers
 	book.Subscribe(func(approval.DecisionEvent) { l.reconcileServers() })
 	return l
@@ -100,7 +102,7 @@ func startableServers(cfg *config.Config, book *approval.Book) (all []config.Ser
 func (l *launcher) newUpstreamSpec(cfg *config.Config, s config.Server) upstream.Spec {
 	spec := upstream.Spec{
 		Name: s.Name, Transport: upstream.Transport(s.Protocol),
-		Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir,
+		Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir, Sandbox: s.Sandbox,
 		URL: s.URL, Headers: s.Headers, AllowPrivate: s.AllowPrivate, ConnectTimeout: cfg.ConnectTimeout, Secrets: s.SecretValues(),
 		Review:      catalog.IsQuarantined(s, l.book.ServerView(s.Name)),
 		IdleTimeout: cfg.IdleTimeout, Lazy: s.Lazy, TrySSE: s.TrySSE,
@@ -119,7 +121,11 @@ func (l *launcher) pinnedCommand(s config.Server) (command string, args []string
 	if err != nil {
 		program = os.Args[0]
 	}
-	if p, err := pin.Parse(s.Pin); err == nil {
+	if p, err := pin.Parse(s.Pin); err == nil && s.Sandbox.IsOn() && p.Kind != pin.Docker {
+		if command, args, err = pin.Exact(p, s.Command, s.Args); err == nil {
+			return command, args
+		}
+	} else if err == nil {
 		if command, args, err = pin.Pinned(p, program, l.packages, s.Command, s.Args); err == nil {
 			return command, args
 		}
@@ -143,7 +149,7 @@ func (l *launcher) ListDefinitions(ctx context.Context, s config.Server) (all []
 	spec := l.newUpstreamSpec(l.config(), revealed)
 	spec.Lazy, spec.IdleTimeout, spec.Review = false, 0, true
 	seen := &trialObserver{changed: make(chan struct{}, 1)}
-	set := compat.NewServerSet(upstream.Options{Observer: seen, MaxMessage: maxMessage})
+	set := compat.NewServerSet(upstream.Options{Observer: seen, MaxMessage: maxMessage, Sandboxes: l.sandboxes})
 	defer func() { err = errors.Join(err, set.Close(context.WithoutCancel(ctx))) }()
 	set.ApplySpecs([]upstream.Spec{spec})
 	state, tools, err := seen.awaitReady(ctx)

@@ -162,11 +162,7 @@ func (v signatureAwaitingStore) LoadTools(ctx context.Context) (map[string][]jso
 			return nil, ctx.Err()
 		}
 		v.logger.Error("no server starts, because the signatures have not been read yet", "error", err)
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(signedRetryInterval):
-		}
+		sleep(ctx, signedRetryInterval)
 	}
 }
 

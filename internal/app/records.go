@@ -30,6 +30,11 @@ func (d *daemon) recordEvent(r activity.Record) {
 	}
 }
 
+// recordSystemEvent records something that the daemon itself did.
+func (d *daemon) recordSystemEvent(action, detail string) {
+	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success, Metadata: activity.Metadata{Action: action, Detail: detail}})
+}
+
 // recordAcceptedAndHeldDefinitions records which of the definitions that a server listed were accepted, and which wait for approval.
 func (d *daemon) recordAcceptedAndHeldDefinitions(a catalog.AdmissionOutcome) {
 	d.events.DecisionChanged(a.Server)

@@ -261,7 +261,7 @@ func exampleRecords() []activity.Record {
 	full.OwnUS = 312
 	approved := parseRFC3339("2026-01-14T08:00:00Z")
 	full.Metadata.Decision = &activity.Decision{Outcome: activity.Warned, ConfigRevision: "0123456789ab", DecisionFacts: tool.DecisionFacts{
-		Hints:    tool.ResolveHints(tool.Hints{ReadOnly: tool.True, Destructive: tool.False}, tool.Hints{Destructive: tool.False}, tool.Hints{ReadOnly: tool.True}),
+		Hints:    tool.ResolveHints(tool.Hints{ReadOnly: tool.True, Destructive: tool.False}, tool.Hints{Destructive: tool.False}, tool.Hints{ReadOnly: tool.True}, tool.Hints{}),
 		CallWith: "call_tool_read", Fingerprint: tool.Fingerprint{0xab}.String(), ApprovedBy: "trust:scan", ApprovedAt: &approved}}
 	blocked := newExampleRecord("01JG2K2ZZZ0000000000000003", "2026-01-15T09:29:30Z", "github", "delete_repo", "read", activity.Blocked, 0)
 	first, last := parseRFC3339("2026-01-15T09:29:30Z"), parseRFC3339("2026-01-15T09:31:05Z")

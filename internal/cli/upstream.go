@@ -150,6 +150,7 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 		f.add("Command", shellQuoteWords(append([]string{s.Command}, s.Args...)...))
 		f.add("Pinned", toOneLine(s.Pin))
 	}
+	addSandbox(&f, s.Sandbox)
 	f.add("URL", toOneLine(s.URL))
 	if s.PID != 0 {
 		f.add("Process", strconv.Itoa(s.PID))
@@ -166,6 +167,23 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 		f.add(map[bool]string{true: "Warnings"}[i == 0], toOneLine(warning))
 	}
 	f.write(p)
+}
+
+// addSandbox adds what the process of a server may do.
+func addSandbox(f *fieldList, s *ops.SandboxView) {
+	if s == nil {
+		return
+	}
+	f.add("Sandbox", toOneLine(s.Text))
+	if s.Trusted {
+		f.add("", "its tools without hints count as read-only (trust_sandbox)")
+	}
+	for _, gap := range s.NotEnforced {
+		f.add("", "not enforced: "+toOneLine(gap))
+	}
+	for _, note := range s.Notes {
+		f.add("", toOneLine(note))
+	}
 }
 
 // formatLastError formats the last error of a server and its time.

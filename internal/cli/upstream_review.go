@@ -182,6 +182,7 @@ func writeServerReview(p *printer, v ops.ServerReview, full bool) {
 		f.add("Command", shellQuoteWords(append([]string{v.Launch.Command}, v.Launch.Args...)...))
 		f.add("Pinned", toOneLine(v.Launch.Pin))
 	}
+	f.add("Sandbox", escapeInvisibleLine(v.Launch.Sandbox))
 	f.add("Environment", formatEnvironment(v))
 	f.add("Directory", escapeInvisibleLine(v.Launch.WorkingDir))
 	f.add("URL", escapeInvisibleLine(v.Launch.URL))

@@ -123,7 +123,11 @@ func newUpstreamUpdateCommand(r *invocation) commandSpec {
 		if r.output == formatTable {
 			writeVersions(r.newPrinter(r.Stderr), s)
 		}
-		if err := r.requireConfirmation(ctx, said, "Start version "+toOneLine(s.Newest.Version)+" next to the running one? It is not in a sandbox: its code runs with your rights.", "Pass --yes, or --dry-run."); err != nil {
+		isolation := "It is not in a sandbox: its code runs with your rights."
+		if s.Sandbox {
+			isolation = "It runs in the sandbox of the server."
+		}
+		if err := r.requireConfirmation(ctx, said, "Start version "+toOneLine(s.Newest.Version)+" next to the running one? "+isolation, "Pass --yes, or --dry-run."); err != nil {
 			return err
 		}
 		in.Version, in.Start = s.Newest.Version, true

@@ -59,6 +59,20 @@ func checkAbsoluteDir(s string) error {
 	return errors.New("the directory must be absolute; begin it with / or ~/")
 }
 
+func checkSandboxPath(s string) error {
+	if checkAbsoluteDir(s) != nil {
+		return errors.New("the path must be absolute; begin it with / or ~/")
+	}
+	return nil
+}
+
+func checkImage(s string) error {
+	if s == "" || s[0] == '-' || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("the value is not the name of an image; such as docker.io/library/node:22")
+	}
+	return nil
+}
+
 func checkAPIKey(s string) error {
 	for _, r := range s {
 		if r <= ' ' || r > '~' {

@@ -76,7 +76,14 @@ func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []config
 	}
 	for m, name := range d.eachUniqueMember(obj, path) {
 		at := joinPath(path, name)
-		if group := keysInGroup(keys, name); len(group) > 0 {
+		if group := keysInGroup(keys, name); len(group) > 0 && isWrittenAlone(group, m.Value) {
+			members[name] = m // its keys have their defaults
+			continue
+		} else if len(group) > 0 {
+			if _, isText := m.Value.Value.(hujson.Literal); isText && name == "sandbox" {
+				d.addMistake(m.Value.StartOffset, at, `sandbox must be "off" or an object`, `write {"mode": "on"}`)
+				continue
+			}
 			d.decodeObject(m.Value, at, group, keysInGroup(shown, name))
 			members[name] = m
 			continue
@@ -106,6 +113,12 @@ func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []config
 		}
 	}
 	return members
+}
+
+// isWrittenAlone reports whether a value is that of a key instead of an object with the group's keys.
+func isWrittenAlone(group []configKey, v hujson.Value) bool {
+	l, ok := v.Value.(hujson.Literal)
+	return ok && l.Kind() == '"' && slices.ContainsFunc(group, func(k configKey) bool { return k.alone != "" && k.alone == l.String() })
 }
 
 // eachUniqueMember iterates over the members of an object. It reports a duplicate name as a mistake and skips that

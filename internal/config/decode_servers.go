@@ -8,6 +8,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // serverEntry is a server in the file.
@@ -125,6 +126,7 @@ func (d *decoder) decodeServer(e serverEntry) (resolved, shown Server) {
 	d.checkServerHasOneName(g, e)
 	d.checkLaunchAndResolveProtocol(g, &resolved, e)
 	d.checkOAuth(&resolved, e)
+	d.checkSandbox(&resolved, e)
 	d.checkToolLists(g, &resolved, e.path)
 	shown.Protocol = resolved.Protocol
 	return resolved, shown
@@ -223,6 +225,29 @@ func (d *decoder) checkOAuth(s *Server, e serverEntry) {
 		d.addMistake(at, path, "oauth has no effect without url", "remove it")
 	case s.OAuth.ClientSecret != "" && s.OAuth.ClientID == "":
 		d.addMistake(at, path, "client_secret requires client_id", "add client_id, or remove client_secret")
+	}
+}
+
+// checkSandbox checks the keys of the sandbox together.
+func (d *decoder) checkSandbox(s *Server, e serverEntry) {
+	at := e.at
+	for _, name := range []string{"trust_sandbox", "sandbox"} {
+		if m := findMember(e.value, name); m != nil {
+			at = m.Name.StartOffset
+		}
+	}
+	path, r := joinPath(e.path, "sandbox"), s.Sandbox
+	switch {
+	case s.Protocol != "stdio" && (r.IsOn() || s.TrustSandbox):
+		d.addMistake(at, path, "sandbox has no effect without command", "remove it")
+	case r.Mode == sandbox.Container && r.Image == "":
+		d.addMistake(at, path, `sandbox.mode "container" requires image`, "add image")
+	case r.Mode != sandbox.Container && r.Image != "":
+		d.addMistake(at, path, `sandbox.image has no effect without mode "container"`, "remove it, or set mode")
+	case !r.IsOn() && (len(r.Read) > 0 || len(r.Write) > 0 || r.Network == sandbox.AllNetwork || r.BestEffort):
+		d.addMistake(at, path, "sandbox has no effect without mode", `set mode to "on", "strict" or "container"`)
+	case s.TrustSandbox && !r.IsOn():
+		d.addMistake(at, joinPath(e.path, "trust_sandbox"), "trust_sandbox has no effect without sandbox", "add sandbox, or remove trust_sandbox")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/upstream/pin"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // Tables of keys. To add a key, add a field, a line here, and a line in keys.txt with its documentation.
@@ -92,6 +93,13 @@ func (s *Server) keys() []configKey {
 		{name: "oauth.authorization_server", field: &s.OAuth.AuthorizationServer, grants: always, secrets: true, check: checkURL},
 		{name: "oauth.scopes", field: &s.OAuth.Scopes, grants: always, secrets: true, check: checkOAuthScope},
 		{name: "oauth.redirect_port", field: &s.OAuth.RedirectPort, grants: always, max: 65535},
+		{name: "sandbox.mode", field: &s.Sandbox.Mode, grants: always, defaultValue: sandbox.Off, oneOf: sandbox.Modes(), alone: string(sandbox.Off)},
+		{name: "sandbox.read", field: &s.Sandbox.Read, grants: always, check: checkSandboxPath},
+		{name: "sandbox.write", field: &s.Sandbox.Write, grants: always, check: checkSandboxPath},
+		{name: "sandbox.network", field: &s.Sandbox.Network, grants: always, defaultValue: sandbox.NoNetwork, oneOf: []string{string(sandbox.NoNetwork), string(sandbox.AllNetwork)}},
+		{name: "sandbox.image", field: &s.Sandbox.Image, grants: always, check: checkImage},
+		{name: "sandbox.best_effort", field: &s.Sandbox.BestEffort, grants: always},
+		{name: "trust_sandbox", field: &s.TrustSandbox, grants: on},
 		{name: "enabled", field: &s.Enabled, grants: on, defaultValue: true, inverse: "disabled"},
 		{name: "quarantined", field: &s.Quarantined, grants: off},
 		{name: "lazy", field: &s.Lazy, grants: never},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // Launch is how a server is launched or reached. The JSON tags are for the file and for package api.
@@ -29,6 +30,8 @@ type LaunchView struct {
 	URL        string   `json:"url"`
 	Headers    []string `json:"headers"`
 	Pin        string   `json:"pin,omitempty"` // launches without a pin keep the fingerprints of earlier versions
+	// Sandbox is nil for a server without a sandbox.
+	Sandbox *sandbox.Rules `json:"sandbox,omitempty"`
 }
 
 func (l LaunchView) fingerprint() tool.Fingerprint {

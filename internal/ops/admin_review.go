@@ -435,9 +435,9 @@ func (s *serverUnderReview) claimsToSign(stage ReviewStage, lost bool) (all []cl
 // can look like a secret.
 func (s *serverUnderReview) launchView() LaunchView {
 	if s.reviewStage() == StageLaunch {
-		return LaunchView(s.config.ExactLaunch())
+		return newLaunchView(s.config.ExactLaunch())
 	}
-	return LaunchView(s.config.MaskedLaunch())
+	return newLaunchView(s.config.MaskedLaunch())
 }
 
 // describeLaunch describes the launch for the activity record.

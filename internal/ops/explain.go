@@ -143,7 +143,7 @@ func allowReason(v policy.CallToolVariant, d *activity.Decision) string {
 		if f.Value {
 			value = " said to be "
 		}
-		by := map[tool.HintSource]string{tool.FromServer: "by its server", tool.FromOverride: "by hint_overrides", tool.FromInferred: "by the inferred hints"}[f.From]
+		by := map[tool.HintSource]string{tool.FromServer: "by its server", tool.FromOverride: "by hint_overrides", tool.FromSandbox: "by the sandbox of its server", tool.FromInferred: "by the inferred hints"}[f.From]
 		return "The tool is" + value + name + " " + by + "."
 	}
 	counts := func(f *tool.HintFact) bool { return f != nil && f.From != tool.FromDefault }

@@ -20,6 +20,7 @@ import (
 	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/upstream"
 	"mcpproxy/internal/upstream/oauth"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // ServerSupervisor restarts servers and reports the progress of their starts. upstream.Set implements it.
@@ -50,7 +51,8 @@ type GatewayDeps struct {
 	Log        ActivityLog
 	Logins     *oauth.Accounts // nil if no server needs a login
 	About      DaemonInfo
-	Presence   *presence.Gate // requires proof of presence; nil if none is required
+	Presence   *presence.Gate  // requires proof of presence; nil if none is required
+	Sandboxes  *sandbox.System // nil if this is unknown
 	// ObserveSearch is called with the duration of each search.
 	ObserveSearch func(time.Duration)
 }

@@ -122,6 +122,8 @@ type ChangeableServerSettings struct {
 	Command       []string        `json:"command" null:"true" doc:"The program to start, followed by all its arguments."`
 	URL           string          `json:"url" null:"true" doc:"The URL of the server."`
 	WorkingDir    string          `json:"working_dir" null:"true" doc:"The working directory of the command."`
+	Sandbox       json.RawMessage `json:"sandbox" null:"true" type:"object" doc:"How to limit the process: mode (on, strict or container), read, write, network (none or all), image and best_effort."`
+	TrustSandbox  bool            `json:"trust_sandbox" null:"true" doc:"Whether tools without hints count as read-only if the sandbox lets the process write nothing and reach no network."`
 	Env           json.RawMessage `json:"env" null:"true" type:"object" doc:"Environment variables to set, by name. Null removes a variable. Variables that are not named do not change."`
 	Headers       json.RawMessage `json:"headers" null:"true" type:"object" doc:"HTTP headers to set, by name. Null removes a header. Headers that are not named do not change."`
 }

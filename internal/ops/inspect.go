@@ -148,7 +148,7 @@ func (i *Inspector) Server(ctx context.Context, c Caller, in ServerRef) (ServerD
 
 // setConfiguration adds the server's configuration to the detail view.
 func (d *ServerDetail) setConfiguration(s *config.Server) {
-	launch := LaunchView(s.MaskedLaunch())
+	launch := newLaunchView(s.MaskedLaunch())
 	d.Launch, d.EnabledTools, d.DisabledTools, d.InferHints = &launch, s.EnabledTools, s.DisabledTools, string(s.InferHints)
 	for n, o := range s.HintOverrides {
 		d.HintOverrides = append(d.HintOverrides, "{,"[min(n, 1)])

@@ -110,7 +110,7 @@ func toParsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 		shown.Protocol = cmp.Or(e.Protocol, "http")
 	}
 	out := ParsedServer{
-		Name: s.Name, Add: AddedServer{s.Name, e.Launch, string(e.Trust), e.Quarantined}, Launch: LaunchView(shown.MaskedLaunch()),
+		Name: s.Name, Add: AddedServer{s.Name, e.Launch, string(e.Trust), e.Quarantined}, Launch: newLaunchView(shown.MaskedLaunch()),
 		Exists:  slices.ContainsFunc(c.Servers, func(other config.Server) bool { return strings.EqualFold(other.Name, s.Name) }),
 		Secrets: findParsedSecrets(s.Name, e.Launch), Notes: []string{},
 	}

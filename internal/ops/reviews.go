@@ -6,6 +6,7 @@ import (
 
 	"mcpproxy/internal/catalog/scan"
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/approval"
 )
 
@@ -137,6 +138,15 @@ type LaunchView struct {
 	URL        string   `json:"url,omitempty"`
 	Headers    []string `json:"headers,omitempty" doc:"The names of the HTTP headers."`
 	Pin        string   `json:"pin,omitempty" doc:"The exact version and integrity of the package that the command starts: npm:NAME@VERSION#INTEGRITY, pypi:… or docker:…. Absent if the command chooses the version."`
+	Sandbox    string   `json:"sandbox,omitempty" doc:"What the process may read, write and reach, in words. Absent if it has no sandbox."`
+}
+
+func newLaunchView(l config.LaunchView) LaunchView {
+	v := LaunchView{Protocol: l.Protocol, Command: l.Command, Args: l.Args, Env: l.Env, WorkingDir: l.WorkingDir, URL: l.URL, Headers: l.Headers, Pin: l.Pin}
+	if l.Sandbox != nil {
+		v.Sandbox = l.Sandbox.Text()
+	}
+	return v
 }
 
 // ServerReview contains the information that a user reviews before approving a server.

@@ -76,7 +76,7 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 		v.Command, v.Args, v.URL, v.Pin = shown.Command, shown.Args, shown.URL, shown.Pin
 		v.Trust, v.Lazy = string(c.Trust), c.Lazy
 		v.Unhinted = countUnhintedTools(s, c)
-		v.Session = string(c.Session)
+		v.Session, v.Sandbox = string(c.Session), g.sandboxView(c, &shown)
 		if s.Quarantined {
 			v.Stage = reviewStageOf(*c, g.Book.ServerView(s.Name))
 		}
@@ -90,6 +90,22 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 	if v.State == stateNeedsLogin {
 		v.Detail = "needs a login: " + LoginCommand(v.Name)
 	}
+	return v
+}
+
+// sandboxView describes the sandbox of a server; nil without one.
+func (g *Gateway) sandboxView(s, shown *config.Server) *SandboxView {
+	if !s.Sandbox.IsOn() {
+		return nil
+	}
+	v := &SandboxView{Mode: string(s.Sandbox.Mode), Text: shown.Sandbox.Text(), Trusted: s.TrustSandbox && s.Sandbox.ProvesReadOnly()}
+	if g.Sandboxes == nil {
+		return v
+	}
+	for _, gap := range g.Sandboxes.NotEnforced(s.Sandbox) {
+		v.NotEnforced = append(v.NotEnforced, gap.String())
+	}
+	v.Notes = g.Sandboxes.Notes(s.Sandbox)
 	return v
 }
 

@@ -77,7 +77,7 @@ type ServerVersions struct {
 	Warnings     []string      `json:"warnings,omitempty" doc:"What to check before an update: another publisher, install scripts, a deprecated version, a changed integrity."`
 	Problem      string        `json:"problem,omitempty" doc:"Why the versions are not known, or why the launch cannot be pinned."`
 	Started      bool          `json:"started,omitempty" doc:"Whether the newest version was started, to list its definitions."`
-	Sandbox      bool          `json:"sandbox,omitempty" doc:"Whether it was started in a sandbox."`
+	Sandbox      bool          `json:"sandbox,omitempty" doc:"Whether the server, and so the trial, runs in a sandbox."`
 	Changes      []TrialChange `json:"changes,omitempty" doc:"The definitions that differ from the approved ones. Absent if none does, or if the version was not started."`
 	Unchanged    int           `json:"unchanged,omitempty" doc:"The number of definitions that are equal to the approved ones."`
 	Approval     string        `json:"approval,omitempty" doc:"The fingerprint to send as approve, to switch to the version. It covers the version, its integrity and all definitions."`
@@ -167,7 +167,7 @@ func (v *VersionOperations) Outdated(ctx context.Context, _ Caller, _ Nothing) (
 func (v *VersionOperations) compare(ctx context.Context, s config.Server, l pin.Launch, version string) (out ServerVersions, newest pin.Version) {
 	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
 	defer cancel()
-	out = ServerVersions{Name: s.Name, Package: string(l.Kind) + ":" + l.Name}
+	out = ServerVersions{Name: s.Name, Package: string(l.Kind) + ":" + l.Name, Sandbox: s.Sandbox.IsOn()}
 	env, err := v.trials.Environ(s)
 	if err == nil {
 		newest, err = l.Resolve(ctx, cmp.Or(version, l.Wanted), env)

@@ -52,6 +52,7 @@ type ServerView struct {
 	Args            []string             `json:"args,omitempty"`
 	Pin             string               `json:"pin,omitempty" doc:"The exact version and integrity of the package that the command starts. Absent if the command chooses the version."`
 	URL             string               `json:"url,omitempty"`
+	Sandbox         *SandboxView         `json:"sandbox,omitempty" doc:"How the process of the server is limited. Absent if it has no sandbox."`
 	PID             int                  `json:"pid,omitempty"`
 	Restarts        int                  `json:"restarts,omitempty"`
 	Since           *time.Time           `json:"since,omitempty" doc:"The time at which the server entered its state."`
@@ -59,6 +60,15 @@ type ServerView struct {
 	ProtocolVersion string               `json:"protocol_version,omitempty"`
 	ServerInfo      json.RawMessage      `json:"server_info,omitempty"`
 	Warnings        []string             `json:"warnings,omitempty" doc:"Violations of the MCP specification. In the response to an added server also the proposals that were withdrawn and the servers with similar names."`
+}
+
+// SandboxView describes the sandbox of a server.
+type SandboxView struct {
+	Mode        string   `json:"mode" enum:"on,strict,container"`
+	Text        string   `json:"text" doc:"What the process may read, write and reach, in words."`
+	Trusted     bool     `json:"trusted,omitempty" doc:"Whether tools without hints count as read-only (trust_sandbox), because the process can write nothing and reach no network."`
+	NotEnforced []string `json:"not_enforced,omitempty" doc:"The limits that this machine cannot enforce, each with what to do. The server starts without them only if best_effort is true."`
+	Notes       []string `json:"notes,omitempty" doc:"What is weaker on this machine, although no key of the sandbox is about it."`
 }
 
 // ServerViews lists all servers.

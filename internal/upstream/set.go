@@ -19,6 +19,7 @@ import (
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 const defaultMaxMessage = 64 << 20
@@ -44,6 +45,9 @@ func NewSet(opt Options, clients func(*Server) ServerClients) *Set {
 	}
 	if opt.MaxMessage <= 0 {
 		opt.MaxMessage = defaultMaxMessage
+	}
+	if opt.Sandboxes == nil {
+		opt.Sandboxes = sandbox.NewSystem()
 	}
 	if opt.ClientVersion == "" {
 		opt.ClientVersion = "dev"

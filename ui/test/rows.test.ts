@@ -28,19 +28,19 @@ test("a million rows fit into a box that browsers can make, to the last one", ()
   expect(d.first <= 654_321 && 654_321 < d.last).toBe(true);
 });
 
-test("a row is revealed below the head", () => {
+test("a row is scrolled into view below the header", () => {
   expect(reveal(0, 1000, 32, 100, 640, 30)).toBe(0);
   expect(reveal(5, 1000, 32, 100, 640, 30)).toBe(100);
   expect(reveal(50, 1000, 32, 0, 640, 30)).toBe(51 * 32 - 610);
 });
 
-test("pages that hold rows", () => {
+test("pages that contain rows", () => {
   expect(pages(0, 1, 500)).toEqual([0]);
   expect(pages(490, 510, 500)).toEqual([0, 500]);
   expect(pages(1000, 1000, 500)).toEqual([]);
 });
 
-test("at most twenty pages are kept, and the answers of pages that left the view are given up", async () => {
+test("at most twenty pages are cached, and requests for pages outside the view are cancelled", async () => {
   const asked: number[] = [];
   const signals = new Map<number, AbortSignal>();
   const cache: PageCache<number> = new PageCache(async (offset, limit, signal) => {
@@ -62,7 +62,7 @@ test("at most twenty pages are kept, and the answers of pages that left the view
   expect(asked).toHaveLength(101);
 });
 
-test("rows with something below them move those after", () => {
+test("an expanded row moves the rows below it", () => {
   const extras = new Map([[1, 100], [5, 50]]);
   const all = drawn(20, 10, 0, 2000, 0, extras);
   expect(all).toEqual({ first: 0, last: 20, before: 0, after: 0 });

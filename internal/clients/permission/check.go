@@ -9,7 +9,7 @@ import (
 
 // Lane describes how a client handles one of MCPProxy's tools.
 type Lane struct {
-	Tool    string  `json:"tool" doc:"A tool of MCPProxy, or ENTRY:* for all tools of one of its entries, or ENTRY:TOOL for tools of it that a rule of their own decides."`
+	Tool    string  `json:"tool" doc:"A tool of MCPProxy, ENTRY:* for all tools of one of its entries, or ENTRY:TOOL for a tool with its own rule."`
 	Lane    string  `json:"lane,omitempty" doc:"The lane of calls through the tool. Absent for tools that call nothing." enum:"read,write,destructive"`
 	Verdict Verdict `json:"verdict" doc:"The current behavior of the client." enum:"runs,asks,denied,unknown"`
 	Wanted  Verdict `json:"wanted" doc:"The recommended behavior." enum:"runs,asks"`

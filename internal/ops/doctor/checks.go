@@ -133,6 +133,8 @@ var checks = []checkRow{
 		"The server is not started without it.", "", newServerCheckWithDaemon(checkServerNeedsSecret)},
 	{"D422", "server-warns", GroupServers, "A server violates the MCP specification, or your settings for its tools do not fit its list.", "All servers follow the MCP specification, and your settings fit their tools.",
 		"MCPProxy tolerates a violation. Other clients may not, and a part of the server may be missing.", "", newServerCheckWithDaemon(checkProtocolDeviations)},
+	{"D423", "server-sandbox", GroupServers, "The sandbox of a server cannot be set up, or is not complete.", "All sandboxes are complete.",
+		"The server is not started, or can do more than its configuration says.", "", newServerCheckWithDaemon(checkSandbox)},
 
 	{"D501", "tools-without-hints", GroupTools, "Tools without hints seem to be reads.", "No tool without hints seems to be a read.",
 		"MCPProxy does not treat them as reads, so clients ask you more often than necessary.", "", newServerCheckWithDaemon(checkToolsWithoutHints)},

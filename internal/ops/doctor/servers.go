@@ -15,6 +15,7 @@ import (
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/upstream"
 	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // maxFindings limits the number of findings per check.
@@ -230,6 +231,17 @@ func checkProtocolDeviations(f *Facts, s *ServerFacts) []Finding {
 		Do: "Check your settings for its tools, and its log. If a newer version of the server has the same problem, report it to the server's author.", Command: f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))})
 }
 
+func checkSandbox(f *Facts, s *ServerFacts) []Finding {
+	if s.failedWith(upstream.NoSandbox) {
+		return singleFinding(f.fixAndRestartFinding(s, "Change the sandbox with `"+f.cliCommand("upstream set %s sandbox JSON", ops.ShellQuote(s.Name))+"`."))
+	}
+	if s.Sandbox == nil || !s.Enabled || len(s.Sandbox.NotEnforced) == 0 {
+		return nil
+	}
+	return singleFinding(Finding{State: Warn, What: "The sandbox of server " + s.Name + " is not complete.", Lines: s.Sandbox.NotEnforced,
+		Do: "Do what the lines say, or use a container.", Command: f.cliCommand("upstream get %s", ops.ShellQuote(s.Name))})
+}
+
 func checkServerStarting(f *Facts, s *ServerFacts) []Finding {
 	return reportIf(s.Live && s.shouldRun() && !s.isReady() && s.Failure == "" && !s.NeedsLogin && !s.isSlowToStart(f.Now),
 		Finding{State: Note, What: "Server " + s.Name + ": " + s.notReadyReason() + ".", Do: "Wait, then check again.", Command: f.cliCommand("upstream get %s", ops.ShellQuote(s.Name))})
@@ -313,6 +325,12 @@ func toServerFacts(all []config.Server) (out []ServerFacts) {
 		one := newServerFacts(ops.ServerView{Name: s.Name, Command: shown.Command, Args: shown.Args, URL: shown.URL, Enabled: s.Enabled, Quarantined: s.Quarantined})
 		one.Dir, one.DuplicateOf = shown.WorkingDir, findDuplicateServer(s, all)
 		one.Missing, one.MissingDir = missingPrerequisites(s.Launch)
+		if s.Sandbox.Mode == sandbox.Container { // the command is a program of the image
+			one.Missing = ""
+			if sandbox.Engine(s.Env["PATH"]) == "" {
+				one.Missing = "docker"
+			}
+		}
 		if one.Missing == s.Command {
 			one.Missing = shown.Command // with secrets masked
 		}

@@ -226,7 +226,7 @@ func (r *spoolReader) parseLine(line []byte) (e Entry, ok bool, err error) {
 		return e, false, r.saveDamagedBytes(line)
 	}
 	linked := r.hashKnown && isNextInChain(r.position.Hash, data, h)
-	if e, err = decodeSpoolEntry(h, data, linked); err != nil {
+	if e, err = decodeSpoolEntry(h, data); err != nil {
 		return e, false, r.saveDamagedBytes(line)
 	}
 	if e.Seq >= r.snapshot.firstSeqOfNextSegment(r.position.Segment) {

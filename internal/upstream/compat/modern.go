@@ -101,7 +101,8 @@ func (m *modernClientBridge) takeOrOpenSession(ctx context.Context, c *upstream.
 	}
 	params := newJSONObject(jsonField{"protocolVersion", encodeJSONString(mcp.Legacy)}, jsonField{"capabilities", a.capabilities}, jsonField{"clientInfo", info})
 	w := kindOwn
-	if m.sv.IsShared() || m.sv.Spec.Auto && !m.sv.NeedsOwnSession(c, a.capabilities, false) {
+	// A request declares its own capabilities, and over HTTP a session with them costs no process.
+	if m.sv.IsShared() || m.sv.Spec.Auto && m.sv.Spec.Transport == upstream.Stdio && !m.sv.NeedsOwnSession(c, a.capabilities, false) {
 		w = kindShared
 	}
 	s, reply, err := m.sessions.openSessionOfKind(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Initialize, Params: params}, w)

@@ -85,6 +85,23 @@ func TestPinnedCommand(t *testing.T) {
 	}
 }
 
+// In a sandbox, the runner itself chooses the pinned version.
+func TestExactCommand(t *testing.T) {
+	for line, want := range map[string]string{
+		"npx -y a b": "npx -y a@1 b", "npx -y --package a tool x": "npx -y --package a@1 tool x", "npx -y a@2 b": "npx -y a@1 b",
+	} {
+		words := strings.Fields(line)
+		command, args, err := Exact(Pin{NPM, "a", "1", "x"}, words[0], words[1:])
+		if got := command + " " + strings.Join(args, " "); got != want || err != nil {
+			t.Errorf("%s: %s, %v", line, got, err)
+		}
+	}
+	command, args, err := Exact(Pin{PyPI, "a", "1", "x"}, "uvx", []string{"a", "b"})
+	if got := command + " " + strings.Join(args, " "); got != "uvx --from a==1 a b" || err != nil {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 // fakeProgram writes a shell script that prints an answer, and its arguments to the file ran.
 func fakeProgram(t *testing.T, dir, name, answer string) (ran string) {
 	t.Helper()

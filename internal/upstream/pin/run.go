@@ -42,6 +42,25 @@ func Pinned(p Pin, program, dir, command string, args []string) (string, []strin
 	return program, append([]string{Command, p.String(), dir, command}, args...), nil
 }
 
+// Exact returns the command that makes the runner itself choose the pinned version, for a server that runs in a sandbox.
+// It does not compare the integrity.
+func Exact(p Pin, command string, args []string) (string, []string, error) {
+	l, why, ok := FindLaunch(command, args)
+	if !ok || l.Kind != p.Kind || l.Name != p.Name {
+		return "", nil, fmt.Errorf("the pin of %s:%s does not fit the command (%s)", p.Kind, p.Name, cmp.Or(why, "another package"))
+	}
+	out := append(append([]string{}, l.Runner[1:]...), l.Flags...)
+	switch {
+	case p.Kind == PyPI:
+		out = append(out, "--from", p.Name+"=="+p.Version, l.Bin)
+	case l.Bin != "":
+		out = append(out, "--package", p.Name+"@"+p.Version, l.Bin)
+	default:
+		out = append(out, p.Name+"@"+p.Version)
+	}
+	return l.Runner[0], append(out, l.Args...), nil
+}
+
 // Main installs a pinned package if necessary, and becomes its server. args are the pin, the folder of the packages, and
 // the original command. It returns only with an exit code, after it has written an error to standard error.
 func Main(args []string) int {

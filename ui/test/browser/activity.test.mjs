@@ -22,7 +22,7 @@ const row = (page, text) => page.locator("tbody tr[data-i]", { hasText: text }).
 const top = (page) => page.locator("tbody tr[data-i='0']");
 const drawer = (page) => page.locator("aside.drawer");
 
-test("the log is read, narrowed and proven by keyboard", async (t) => {
+test("the log is read, filtered and verified by keyboard", async (t) => {
   const { page, daemon, visit, api } = await scene(t, { demo: true, context: { viewport: { width: 1440, height: 900 }, permissions: ["clipboard-read", "clipboard-write"] } });
   await work(daemon);
   await visit("activity");
@@ -100,7 +100,7 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   assert.match(await page.locator(".verified").innerText(), new RegExp(`${total} records`));
 });
 
-test("new records appear at the top, but never under who reads", async (t) => {
+test("new records appear at the top, but do not move the list while the user reads", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   const call = await work(daemon);
   await visit("activity?server=notes&lane=read");
@@ -140,7 +140,7 @@ test("new records appear at the top, but never under who reads", async (t) => {
   assert.equal(await page.locator("tbody .res.run").count(), 0);
 });
 
-test("offline what is shown stays, and what came meanwhile is there afterwards", async (t) => {
+test("offline, the content stays, and missed records appear afterwards", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, allow: [/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/] });
   await work(daemon);
   await visit("activity");
@@ -154,7 +154,7 @@ test("offline what is shown stays, and what came meanwhile is there afterwards",
   await row(page, "look for the shopping list").waitFor();
 });
 
-test("on a phone the record is the page", async (t) => {
+test("on a phone the record fills the page", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, context: phone });
   await work(daemon);
   await visit("activity");
@@ -168,7 +168,7 @@ test("on a phone the record is the page", async (t) => {
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
 });
 
-test("a log without a call is listening, and the first call appears", async (t) => {
+test("an empty log waits, and the first call appears", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   await visit("activity");
   await page.getByRole("heading", { name: "Waiting for the first call" }).waitFor();
@@ -181,7 +181,7 @@ test("a log without a call is listening, and the first call appears", async (t) 
   assert.match(await page.locator(".empty").innerText(), /Client is Nobody, in the last 15 minutes/);
 });
 
-test("a row under the pointer, and the one that is open, are marked over their whole height", async (t) => {
+test("the row under the pointer and the open row are marked over their whole height", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   await daemon.tools("notes:list_notes");
   const agent = await daemon.client("Cursor");
@@ -202,7 +202,7 @@ test("a row under the pointer, and the one that is open, are marked over their w
   assert.deepEqual(await marked(), { row: true, cells: 0 });
 });
 
-test("filters have a name in this browser, and the range is what fits, or all", async (t) => {
+test("filters have a name in this browser, and the range fits the records, or is all", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   await work(daemon);
   await visit("activity?status=blocked");

@@ -44,7 +44,7 @@ async function changed(s) {
   });
 }
 
-test("a poisoned definition is blocked, a loosened hint kept, one that changes meanwhile looked at again", async (t) => {
+test("a poisoned definition is blocked, a relaxed hint kept destructive, a definition that changes reviewed again", async (t) => {
   const s = await inbox(t);
   const { page, visit, stage, tool, detail, button, toast, settle } = s;
   await changed(s);
@@ -100,7 +100,7 @@ test("a poisoned definition is blocked, a loosened hint kept, one that changes m
   release();
   await page.getByText("The definition changed again. This is the current version.").waitFor();
   await page.locator(".words ins", { hasText: "newest first" }).waitFor();
-  assert.ok(await button(/^Approve/).isDisabled(), "nobody approves what has just come");
+  assert.ok(await button(/^Approve/).isDisabled(), "a new definition cannot be approved at once");
   await page.unroute("**/query_docs/diff");
   assert.equal((await tool("query_docs")).trust.reason, "changed");
   await until("it can be decided about", () => button(/^Approve/).isEnabled());
@@ -114,7 +114,7 @@ test("a poisoned definition is blocked, a loosened hint kept, one that changes m
 
 });
 
-test("hundreds are one row, what is clean is approved at once, and taken back", async (t) => {
+test("hundreds of tools share one row, the clean ones are approved together, and this is undone", async (t) => {
   const s = await inbox(t);
   const { page, visit, waiting, detail, toast } = s;
   const many = 600; // more than one page of GET /approvals
@@ -204,7 +204,7 @@ test("definitions with the same finding are blocked, or approved, together", asy
   await until("they wait again", async () => Object.values(await reasons()).every((r) => r === "new"));
 });
 
-test("a server is started for the review, then judged by what it says", async (t) => {
+test("a server is started for the review, then its definitions are reviewed", async (t) => {
   const { page, add, api, visit, button, settle, toast } = await inbox(t);
   await visit("approvals");
   assert.equal(await page.locator("h1").innerText(), "Nothing to review");
@@ -231,7 +231,7 @@ test("a server is started for the review, then judged by what it says", async (t
   assert.equal((await api("GET", "/servers/tasks")).quarantined, false);
 });
 
-test("on a phone list and detail are pages; without the daemon nothing is decided", async (t) => {
+test("on a phone, list and detail are separate pages; without the daemon no decision is possible", async (t) => {
   const s = await inbox(t, { context: phone, allow: [/ERR_CONNECTION_REFUSED/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_EMPTY_RESPONSE/, /ERR_CONNECTION_RESET/] });
   const { page, daemon, visit, detail, button } = s;
   await changed(s);
@@ -251,7 +251,7 @@ test("on a phone list and detail are pages; without the daemon nothing is decide
   await detail("write_file");
 });
 
-test("undo restores what was accepted, and what is blocked can be unblocked", async (t) => {
+test("undo restores the accepted definition, and a blocked one can be unblocked", async (t) => {
   const long = "s".repeat(63);
   const tools = (word) => ["find_page", "list_pages"].map((name) => ({ name, description: `${word} the pages.`, inputSchema: { type: "object" } }));
   const s = await inbox(t, {});

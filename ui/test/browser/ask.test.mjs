@@ -29,7 +29,7 @@ async function asked(t, options) {
   };
 }
 
-test("a call is held, seen, allowed once, and goes through; another is denied, and its client reads why", async (t) => {
+test("a held call is shown, approved once and sent; another is denied, and its client gets the reason", async (t) => {
   const { page, api, visit, write, remove, held, detail, button, toast, settle } = await asked(t);
   await visit("overview");
   const first = write({ title: "trip", text: `Lisbon ${token}` }, "the user asked for a reminder");
@@ -102,7 +102,7 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   await page.locator(".rec tbody tr", { hasText: "call denied" }).waitFor();
 });
 
-test("a lease is given for what waits, covers what it says, is shown, and is revoked", async (t) => {
+test("a lease is granted for a pending call, covers its scope, is listed, and is revoked", async (t) => {
   const { page, daemon, api, visit, write, held, waiting, detail, button, toast, settle } = await asked(t);
   await api("POST", "/tokens", { name: "ci", lanes: ["read", "write"] });
   await visit("approvals");
@@ -173,7 +173,7 @@ test("a lease is given for what waits, covers what it says, is shown, and is rev
   assert.equal((await call).status, 200);
 });
 
-test("an answer that comes late counts when the call is made again", async (t) => {
+test("a late answer applies when the call is repeated", async (t) => {
   const { page, visit, write, detail, toast, settle } = await asked(t, { config: { ask: { ...asks, wait: "2s" } } });
   await visit("approvals");
   const args = { title: "trip", text: "Lisbon" };
@@ -193,7 +193,7 @@ test("an answer that comes late counts when the call is made again", async (t) =
   await again;
 });
 
-test("on a phone of 360 pixels a call and its answers fit", async (t) => {
+test("on a phone of 360 pixels, a call and its buttons fit", async (t) => {
   const { page, visit, remove, detail, toast, settle, button } = await asked(t, { context: { ...phone, viewport: { width: 360, height: 740 } } });
   const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && [...document.querySelectorAll("dialog, .review, .pane-list")].every((e) => e.scrollWidth <= e.clientWidth));
   await visit("approvals");

@@ -9,7 +9,7 @@ const wide = { viewport: { width: 1440, height: 900 }, permissions: ["clipboard-
 const cursor = '{\n  // mine\n  "mcpServers": {\n    "files": { "command": "npx", "args": ["-y", "x"] },\n  }\n}\n';
 const row = (page, name) => page.locator(".clients-t tbody tr", { hasText: name });
 
-test("the clients of today, the addresses, what to write", async (t) => {
+test("the clients of today, the addresses, and the entries to write", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, at: "clients", context: wide });
   await page.getByRole("heading", { level: 1, name: "No clients in the last 24 hours" }).waitFor();
   const address = `${daemon.url}/mcp`;
@@ -39,7 +39,7 @@ test("the clients of today, the addresses, what to write", async (t) => {
   await visit("clients");
 });
 
-test("a client is connected, its permissions are written, and all of it is undone byte for byte", async (t) => {
+test("a client is connected, its permissions are written, and both are undone byte for byte", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, home: { ".cursor/mcp.json": cursor }, at: "clients?id=cursor", context: wide });
   const file = join(daemon.dir, ".cursor/mcp.json");
   const drawer = page.locator(".drawer");
@@ -78,7 +78,7 @@ test("a client is connected, its permissions are written, and all of it is undon
   await drawer.getByText(/mcp\.json.*line 1/).waitFor();
 });
 
-test("a client's own command is run, and one that gets less has a token of its own", async (t) => {
+test("a client's own command is run, and a restricted client has its own token", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, home: { ".codex/config.toml": 'model = "x"\n', ".gemini/settings.json": "{}" }, at: "clients?id=codex", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
   const file = join(daemon.dir, ".codex/config.toml");
   const drawer = page.locator(".drawer");
@@ -125,7 +125,7 @@ test("a connected client gets another surface, and keeps its profile", async (t)
   assert.equal(await drawer.getByRole("button", { name: "Write to file" }).count(), 0, "there is nothing left to write");
 });
 
-test("a token is made, shown once, and revoked", async (t) => {
+test("a token is created, shown once, and revoked", async (t) => {
   const { page, daemon, api } = await scene(t, { demo: true, at: "clients", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
   await page.getByText("A token limits a client").waitFor();
   await page.keyboard.press("n");

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 import { scene, until } from "./harness.mjs";
 
-test("a page of another local server gets nothing and changes nothing", async (t) => {
+test("a page of another local server reads nothing and changes nothing", async (t) => {
   const s = await scene(t, { demo: true });
   const { page, daemon } = s;
   await daemon.tools("notes:list_notes");

@@ -16,7 +16,7 @@ const deeds = {
   "left for": () => void (location.href = "/healthz"),
 };
 
-test("what a page never may do is noticed", async (t) => {
+test("forbidden actions of a page are detected", async (t) => {
   const { page, trouble, visit } = await scene(t);
   assert.deepEqual(trouble, []);
   for (const [what, deed] of Object.entries(deeds)) {

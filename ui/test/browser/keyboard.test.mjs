@@ -47,7 +47,7 @@ function focused(again) {
   return { reach: el.dataset.reach, html: el.outerHTML.slice(0, 120), hidden, ring: ring || clipped };
 }
 
-test("Tab (in a full run also Shift-Tab) reaches everything, and what has focus is seen", async (t) => {
+test("Tab (in a full run also Shift-Tab) reaches everything, and the focused element is visible", async (t) => {
   const { page, visit } = await sceneOf(t);
   const wrong = [];
   for (const place of (await places(world)).filter((p) => !p.startsWith("activity?id") || p.includes("status"))) {
@@ -103,7 +103,7 @@ test("g and a letter go to each page, the palette and the list of keys open and 
   }
 });
 
-test("j goes to a row, Enter opens it, Esc closes it and the focus is on the row again", async (t) => {
+test("j moves to a row, Enter opens it, Esc closes it and returns the focus to the row", async (t) => {
   const { page, visit } = await sceneOf(t);
   const withTable = pages.filter(({ name }) => /<Table\b/.test(readSources(name)));
   for (const { name } of withTable) {

@@ -42,7 +42,7 @@ for (const how of ["stop", "kill"]) {
   });
 }
 
-test("nothing can be decided while nobody answers", async (t) => {
+test("no decision is possible while the daemon is down", async (t) => {
   const { daemon } = await scene(t, { demo: true, allow: gone });
   await daemon.tools("shifty:add_numbers");
   const agent = await daemon.client();
@@ -65,7 +65,7 @@ test("nothing can be decided while nobody answers", async (t) => {
   assert.ok(before > 3, `only ${before} buttons decide`);
 });
 
-test("a link that is opened while nobody answers works when it comes back", async (t) => {
+test("a link that is opened while the daemon is down works when it is back", async (t) => {
   const { page, daemon, visit } = await scene(t, { allow: [...gone, /chrome-error:/] });
   await visit("tools");
   await daemon.kill();

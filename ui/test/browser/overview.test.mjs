@@ -33,14 +33,14 @@ async function findings(page) {
 const h1 = (page) => page.locator("#main h1").innerText();
 const says = (page, what, text) => until(what, async () => text.test(await page.locator("#main").innerText()));
 
-test("what needs a person, gravest first, and what happens, as it happens", async (t) => {
+test("items that need attention, the most severe first, and live events", async (t) => {
   const scripts = { github: { tools: [tool("list_issues", "Lists issues."), tool("get_issue", "Reads an issue.")] } };
   const s = await begin(t, { demo: true, scripts, servers: { gone: { command: "/no/such/program" } } });
   const { page, daemon, visit } = s;
   await daemon.state("ready", "notes", "weather", "shifty", "github");
   await daemon.state("failed", "gone");
   await visit("overview");
-  await until("only the broken server needs a person", async () => (await h1(page)) === "1 item needs attention");
+  await until("only the broken server needs attention", async () => (await h1(page)) === "1 item needs attention");
   assert.match(await page.locator(".todo").innerText(), /gone failed|gone keeps failing/);
   assert.match(await page.locator("#main").innerText(), /No calls in the last 15 minutes\s+No calls yet\./);
   assert.equal(await page.getByRole("link", { name: "Make your first call" }).getAttribute("href"), "/ui/overview?start=1");
@@ -50,7 +50,7 @@ test("what needs a person, gravest first, and what happens, as it happens", asyn
   await daemon.scripted("github", { tools: [tool("list_issues", poison), tool("get_issue", "Reads an issue.")] });
   const agent = await daemon.client("Claude Code");
   await agent.call("upstream_servers", { operation: "add", name: "task-master", command: "npx", args: ["-y", "task-master-ai"] });
-  await until("three things need a person", async () => (await h1(page)) === "3 items need attention");
+  await until("three items need attention", async () => (await h1(page)) === "3 items need attention");
   const rows = await page.locator(".todo li").allInnerTexts();
   assert.match(rows[0], /github:list_issues changed[^]*Its new text “/);
   assert.match(rows[1], /task-master was proposed[^]*Claude Code: npx -y task-master-ai\. It has not been started\./);
@@ -89,7 +89,7 @@ test("what needs a person, gravest first, and what happens, as it happens", asyn
   await page.waitForURL(/\/ui\/approvals\?id=github:list_issues/);
 });
 
-test("a brush sets the range, and a span without calls says when the last one was", async (t) => {
+test("a brush sets the range, and an empty range shows the time of the last call", async (t) => {
   const { page, daemon, visit } = await begin(t, { demo: true });
   await daemon.state("ready", "notes", "weather", "shifty");
   await (await daemon.client()).call("call_tool_read", { name: "notes:list_notes", args: {} });
@@ -111,7 +111,7 @@ test("a brush sets the range, and a span without calls says when the last one wa
   await says(page, "the last one's time", /No calls from \S+ to now\s+Last call (just now|\d+ s ago)\./);
 });
 
-test("the first run: from nothing to a first call", async (t) => {
+test("the first run: from an empty configuration to the first call", async (t) => {
   const { page, daemon, visit } = await begin(t, { home: { ".cursor/mcp.json": "{}\n" } });
   await visit("overview");
   assert.equal(await h1(page), "Make your first call in three steps");
@@ -147,7 +147,7 @@ test("the first run: from nothing to a first call", async (t) => {
   await says(page, "a variable that is not set is named, with what to do", /unset\s+needs a variable\s+It needs the environment variable UI_TEST_IS_NOT_SET, which is not set: set it in MCPProxy's environment/);
   assert.equal(await page.getByRole("link", { name: "Edit unset" }).getAttribute("href"), "/ui/servers?id=unset&part=config");
   assert.equal(await page.getByText("Set UI_TEST_IS_NOT_SET…").count(), 0, "a value in the server's own environment would not help");
-  await says(page, "what was not added says why", /1 server was not added: A server named 'refused' already/);
+  await says(page, "a server that was not added shows the reason", /1 server was not added: A server named 'refused' already/);
   await says(page, "the one with the secret runs", /hub\s+1 tool, clean/);
   const { servers } = await daemon.api("GET", "/servers");
   assert.deepEqual(servers.map((s) => s.name).sort(), ["hub", "missing", "notes", "refused", "unset"]);
@@ -156,7 +156,7 @@ test("the first run: from nothing to a first call", async (t) => {
   const text = await readFile(daemon.config, "utf8");
   assert.equal(text.includes(token), false, "the reference was sent, not the secret");
   assert.match(text, /\$\{keyring:HUB_TOKEN\}/);
-  assert.match(await paste.inputValue(), /refused/, "what was not added is still there");
+  assert.match(await paste.inputValue(), /refused/, "the text of servers that were not added is still there");
 
   await page.getByRole("button", { name: /^Cursor/ }).click();
   await page.locator(".one-client ins").first().waitFor();
@@ -178,7 +178,7 @@ test("the first run: from nothing to a first call", async (t) => {
   await page.waitForURL(/\/ui\/activity\?id=/);
 });
 
-test("servers of clients are taken over, with their secrets into the keyring and out of the client's file", async (t) => {
+test("servers of clients are imported, and their secrets move from the client's file to the keyring", async (t) => {
   const token = "ghp_" + "0123456789abcdefghijklmnopqrstuvwxyz";
   const cursor = '{\n  // mine\n  "mcpServers": {\n    "notes": { "command": "mcpproxy", "args": ["demo-upstream", "notes"] },\n    "hub": { "command": "mcpproxy", "args": ["demo-upstream", "shifty"], "env": { "HUB_TOKEN": "' + token + '" } },\n  }\n}\n';
   const { page, daemon, visit } = await begin(t, { home: { ".cursor/mcp.json": cursor, ".claude.json": '{"mcpServers": {"notes": {"command": "mcpproxy", "args": ["demo-upstream", "notes"]}}}', ".config/zed/settings.json": "{ broken" } });
@@ -209,18 +209,18 @@ test("servers of clients are taken over, with their secrets into the keyring and
   await until("the file is as it was", async () => (await readFile(file, "utf8")) === cursor);
 });
 
-test("a secret that is missing is set in place", async (t) => {
+test("a missing secret is set on the page", async (t) => {
   const { page, daemon, visit } = await begin(t, { servers: { hub: { command: "mcpproxy", args: ["demo-upstream", "notes"], env: { HUB_TOKEN: "${keyring:HUB_TOKEN}" } } } });
   await daemon.state("needs_secret", "hub");
   await visit("overview");
-  await says(page, "it needs a person", /hub needs a secret/);
+  await says(page, "it needs attention", /hub needs a secret/);
   await page.getByRole("button", { name: /^Set secret…/ }).click();
   const dialog = page.getByRole("dialog");
   assert.deepEqual(await findings(page), []);
   await dialog.getByLabel("HUB_TOKEN").fill("s3cret-value");
   await page.keyboard.press("Enter");
   await daemon.state("ready", "hub");
-  await until("nothing needs a person", async () => /^No issues/.test(await h1(page)));
+  await until("nothing needs attention", async () => /^No issues/.test(await h1(page)));
   assert.equal((await page.content()).includes("s3cret-value"), false);
 
   // The same on Servers, from the row. A rejected value stays in the field, with the reason.
@@ -245,7 +245,7 @@ test("a secret that is missing is set in place", async (t) => {
   await daemon.state("ready", "hub");
 });
 
-test("what waits is accepted in one go, the rest is left for Approvals", async (t) => {
+test("waiting definitions are accepted together, the others stay in Approvals", async (t) => {
   const { page, daemon, visit } = await begin(t, { config: { mcpServers: {} } });
   const entry = await daemon.scripted("mixed", { tools: [tool("a", "Reads a."), tool("b", "Reads b."), tool("c", poison)] });
   await visit("overview");
@@ -254,7 +254,7 @@ test("what waits is accepted in one go, the rest is left for Approvals", async (
   await add.waitFor();
   await add.click();
   await until("the server is there", async () => (await daemon.api("GET", "/servers")).servers.length === 1);
-  await says(page, "the poisoned one is told", /3 tools, 1 with findings/);
+  await says(page, "the poisoned one is reported", /3 tools, 1 with findings/);
   await page.getByRole("button", { name: "Approve 2 clean tools" }).click();
   await until("the clean ones are accepted", async () => {
     const { tools } = await daemon.api("GET", "/approvals");

@@ -38,7 +38,7 @@ async function authenticator(context, page) {
   });
 }
 
-test("a passkey is made, approves what is shown and nothing else, and brings pages to localhost", async (t) => {
+test("a passkey is created, approves only what is shown, and moves pages to localhost", async (t) => {
   const s = await waiting(t);
   const { page, context, daemon, dialog, visit, standing, approved, approve, press, toast } = s;
   await authenticator(context, page);
@@ -166,7 +166,7 @@ test("under a passphrase the page shows the command for the terminal", async (t)
     kind: "passphrase", since: new Date().toISOString(), before: (await api("GET", "/presence")).head, key: publicKey.export({ format: "jwk" }).x.replaceAll("-", "+").replaceAll("_", "/") + "=",
     sealed: { salt: Buffer.alloc(16).toString("base64"), time: 1, memory_kib: 8, lanes: 1, nonce: Buffer.alloc(12).toString("base64"), box },
   };
-  const { statement } = await api("PUT", "/presence", { anchor }).then(() => assert.fail("nobody signed"), (error) => JSON.parse(error.problem).details);
+  const { statement } = await api("PUT", "/presence", { anchor }).then(() => assert.fail("no user signed"), (error) => JSON.parse(error.problem).details);
   const text = JSON.stringify(statement);
   const digest = createHash("sha256").update("mcpproxy presence statement v1\n" + text).digest();
   const proof = `${Buffer.from(text).toString("base64url")}.${sign(null, digest, privateKey).toString("base64url")}`;
@@ -192,7 +192,7 @@ test("under a passphrase the page shows the command for the terminal", async (t)
   const [, made] = /^mcpproxy presence set passkey --anchor ([\w-]+)$/.exec(await dialog.last().getByRole("group", { name: "Command" }).innerText());
   const next = JSON.parse(Buffer.from(made, "base64url").toString());
   const print = await dialog.last().locator("code").first().innerText();
-  const asked = await api("PUT", "/presence", { anchor: next }).then(() => assert.fail("nobody signed"), (error) => JSON.parse(error.problem).details);
+  const asked = await api("PUT", "/presence", { anchor: next }).then(() => assert.fail("no user signed"), (error) => JSON.parse(error.problem).details);
   assert.deepEqual(asked.claims, [`presence anchor "passkey" "${print}"`]);
   assert.equal(next.origin, daemon.url);
   assert.deepEqual(await axeInBoth(page), []);

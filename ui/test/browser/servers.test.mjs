@@ -26,7 +26,7 @@ const drawer = (page) => page.locator("aside.drawer");
 const server = async (daemon, name) => daemon.api("GET", `/servers/${name}`);
 const heading = (page, text) => until(`the heading is ${text}`, async () => (await page.locator("h1").innerText()).match(text));
 
-test("who needs help says why, and the rest works", async (t) => {
+test("a server with a problem shows the reason, and the others work", async (t) => {
   const { page, daemon, visit } = await scene(t, {
     demo: true, servers: { kubernetes: crashes, slow: says("echo 'downloading' >&2", "sleep 100"), unreachable: { url: "http://127.0.0.1:9/mcp" }, "task-master": waits, puppeteer: { ...waits, quarantined: false, enabled: false } },
   });
@@ -79,7 +79,7 @@ test("who needs help says why, and the rest works", async (t) => {
   assert.deepEqual(await axeInBoth(page), []);
 });
 
-test("a server is looked at, configured and removed by keyboard", async (t) => {
+test("a server is viewed, configured and removed by keyboard", async (t) => {
   const token = "ghp_" + "a1B2".repeat(9);
   const { page, daemon, visit } = await scene(t, { demo: true, servers: { chatty: says("i=0; while [ $i -lt 100000 ]; do echo line $i >&2; i=$((i+1)); sleep 0.2; done", `exit 0`), secret: { command: "sh", args: ["-c", "exit 1", `--token=${token}`] } } });
   await daemon.state("ready", "notes", "shifty");
@@ -175,7 +175,7 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   assert.equal((await server(daemon, "shifty")).quarantined, true);
 });
 
-test("servers are pasted, seen and added", async (t) => {
+test("servers are pasted, previewed and added", async (t) => {
   const { page, daemon, visit } = await scene(t, { at: "servers" });
   await page.getByText("No servers yet").first().waitFor();
   assert.deepEqual(await axeInBoth(page), []);
@@ -223,7 +223,7 @@ test("servers are pasted, seen and added", async (t) => {
   await visit("servers");
 });
 
-test("a thousand servers are found by name, and fold", async (t) => {
+test("a thousand servers can be searched by name, and collapse", async (t) => {
   const servers = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`server-${String(i).padStart(3, "0")}`, { ...waits, quarantined: false, enabled: false }]));
   const { page, visit } = await scene(t, { demo: true, servers });
   await visit("servers");
@@ -268,7 +268,7 @@ async function behindLogin(t) {
   return `http://127.0.0.1:${server.address().port}/mcp`;
 }
 
-test("a login is begun where the server says", async (t) => {
+test("a login starts at the authorization server that the server names", async (t) => {
   const url = await behindLogin(t);
   const { page, daemon, visit } = await scene(t, { servers: { notion: { url } }, context: phone });
   await daemon.state("needs_login", "notion");
@@ -283,7 +283,7 @@ test("a login is begun where the server says", async (t) => {
   assert.equal((await daemon.api("GET", "/servers/notion/login")).state, "waiting");
 });
 
-test("servers are sorted within their groups, and switched off and on together", async (t) => {
+test("servers are sorted within their groups, and disabled and enabled together", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   await daemon.state("ready", "notes", "weather", "shifty");
   await visit("servers");
@@ -304,7 +304,7 @@ test("servers are sorted within their groups, and switched off and on together",
   assert.deepEqual(await axeInBoth(page), []);
 });
 
-test("a server that a package manager cannot fetch says why, on every page", async (t) => {
+test("a server that cannot be downloaded shows the reason, on every page", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   await writeFile(join(daemon.bin, "npx"), "#!/bin/sh\nexec sleep 600\n", { mode: 0o755 });
   await daemon.api("POST", "/servers", { name: "files", command: "npx", args: ["-y", "@example/files"], env: { npm_config_registry: "http://127.0.0.1:9" }, quarantined: false });

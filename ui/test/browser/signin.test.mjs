@@ -18,7 +18,7 @@ test("a code signs in once and leaves the address", async (t) => {
   assert.match(await page.locator("#main").innerText(), /code/i);
 });
 
-test("the key signs in, a wrong one says why", async (t) => {
+test("the key signs in, and a wrong key shows the reason", async (t) => {
   const { page, daemon, visit } = await scene(t, { signIn: false });
   await visit("activity");
   assert.equal(await page.getByRole("button", { name: "Sign in" }).isDisabled(), true);

@@ -27,7 +27,7 @@ const begin = async (t, more = {}) => {
   return s;
 };
 
-test("what an agent gets, and why", async (t) => {
+test("the results that an agent gets, and the reasons", async (t) => {
   const { page } = await begin(t);
   await page.getByRole("heading", { level: 1, name: /of 408 tools callable/ }).waitFor();
   await page.keyboard.press("/");
@@ -45,7 +45,7 @@ test("what an agent gets, and why", async (t) => {
   assert.doesNotMatch(page.url(), /q=/);
 });
 
-test("a question in the address, its place, another lane, nothing", async (t) => {
+test("a query in the address, its position, another lane, no results", async (t) => {
   const { page, visit } = await begin(t);
   await visit("tools?q=repository+issue");
   await page.locator(".hits li").first().waitFor();
@@ -101,7 +101,7 @@ test("call a tool: the form, the answer, its record", async (t) => {
   await page.getByText("Arguments must be an object").waitFor();
 });
 
-test("what destroys asks first, what fails and what only JSON can say", async (t) => {
+test("a destructive tool asks first; failures; arguments that need JSON", async (t) => {
   const { page, visit, api } = await begin(t, { allow: [/502/] }); // from the tool that fails
   await visit("tools?id=issues:delete_issue");
   await page.getByLabel("id").fill("7");
@@ -118,7 +118,7 @@ test("what destroys asks first, what fails and what only JSON can say", async (t
   await page.locator(".answer").getByRole("link", { name: "View record" }).waitFor();
 });
 
-test("correct what it is, and take it back", async (t) => {
+test("correct the hints, and undo it", async (t) => {
   const { page, visit, api } = await begin(t);
   await api("PATCH", "/servers/issues", { hint_overrides: { "zz*": { readOnlyHint: true }, "*": { openWorldHint: false } } });
   await visit("tools?id=issues:create_issue");
@@ -139,7 +139,7 @@ test("correct what it is, and take it back", async (t) => {
   assert.deepEqual(await overrides(), [["zz*", { readOnlyHint: true }], ["*", { openWorldHint: false }]]);
 });
 
-test("switch off and on by the key, block and take back", async (t) => {
+test("disable and enable with a key, block and undo", async (t) => {
   const { page, visit, api } = await begin(t);
   await visit("tools?id=issues:list_issues");
   await page.getByText("U+200B").first().waitFor();
@@ -177,7 +177,7 @@ test("all tools: facets, pages, filters in the address", async (t) => {
   assert.ok((await page.locator("table.tools tbody tr").count()) < 120);
 });
 
-test("on a phone the tool is the page", async (t) => {
+test("on a phone the tool fills the page", async (t) => {
   const { page, visit } = await begin(t, { context: phone });
   await page.locator("table.tools a.name").first().click();
   await page.locator(".drawer h2").waitFor();
@@ -187,7 +187,7 @@ test("on a phone the tool is the page", async (t) => {
   await page.getByRole("heading", { level: 1, name: "No clients in the last 24 hours" }).waitFor();
 });
 
-test("the list is sorted by its heads, and what is ticked is switched off together", async (t) => {
+test("the list is sorted by its headers, and selected tools are disabled together", async (t) => {
   const { page, visit, api } = await begin(t);
   await visit("tools");
   const head = (name) => page.locator("thead th", { has: page.getByRole("button", { name, exact: true }) });

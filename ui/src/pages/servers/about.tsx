@@ -125,8 +125,12 @@ function Facts({ of: s, onLog }: { of: ServerDetail; onLog: () => void }) {
         {!!s.restarts && <><dt>Reconnects</dt><dd class="num">{number(s.restarts)}</dd></>}
         {s.last_error_at && <><dt>Last failure</dt><dd><Time at={s.last_error_at} suffix /></dd></>}
         <dt>Transport</dt><dd>{s.protocol}</dd>
+        {s.sandbox && <><dt>Sandbox</dt><dd><Visible text={s.sandbox.text} /></dd></>}
         {s.session && s.protocol_version !== "2026-07-28" && <><dt>Clients</dt><dd>{sharing(s)}</dd></>}
       </dl>
+      {s.sandbox?.trusted && <p class="soft">Its tools without hints count as read-only, because its sandbox can change nothing.</p>}
+      {s.sandbox?.not_enforced?.map((g) => <p key={g} class="soft">Not enforced on this machine: <Visible text={g} /></p>)}
+      {s.sandbox?.notes?.map((n) => <p key={n} class="soft"><Visible text={n} /></p>)}
       {s.warnings?.map((w) => <p key={w} class="soft"><Visible text={w} /></p>)}
     </DrawerPart>
   );

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // matchesFilter reports whether a filter selects a record. It is a simple reference implementation. It supports only
@@ -148,15 +149,15 @@ func (d randomSource) randomFilter(from, to time.Time) activity.Filter {
 
 // testRandomFilters compares the store with matchesFilter for records in each part of a store: tail, chunks, text
 // index.
-func testRandomFilters(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testRandomFilters(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var records []activity.Record
 	rounds := 0
 	from := e.clock.Now()
 	run := func(rt *rapid.T) {
 		d := randomSource{rt}
 		if rounds++; rounds <= 12 {
-			records = append(records, e.addRandomRecords(d, setup.Volume(300, 100))...)
+			records = append(records, e.addRandomRecords(d, volume.FullOrQuick(300, 100))...)
 		}
 		if rounds == 6 {
 			e.closeAll()
@@ -174,7 +175,7 @@ func testRandomFilters(t *testing.T, setup Setup) {
 	}
 	// All examples of a seed use the same store, and each adds records to it.
 	gen := rapid.Custom(func(rt *rapid.T) bool { run(rt); return true })
-	for i := 0; i < setup.Volume(40, 20) && !t.Failed(); i++ {
+	for i := 0; i < volume.FullOrQuick(40, 20) && !t.Failed(); i++ {
 		gen.Example(i)
 	}
 }

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"encoding/json"
@@ -13,9 +13,9 @@ import (
 	"mcpproxy/internal/store"
 )
 
-func testTools(t *testing.T, setup Setup) {
+func testTools(t *testing.T, open storeOpener) {
 	dir := t.TempDir()
-	s := setup.Open(t, dir)
+	s := open(t, dir)
 	ctx := t.Context()
 	save := func(server string, raws ...json.RawMessage) {
 		t.Helper()
@@ -48,14 +48,14 @@ func testTools(t *testing.T, setup Setup) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = setup.Open(t, dir)
+	s = open(t, dir)
 	defer s.Close()
 	want(map[string][]json.RawMessage{"two": {a}})
 }
 
-func testResults(t *testing.T, setup Setup) {
+func testResults(t *testing.T, open storeOpener) {
 	dir := t.TempDir()
-	s := setup.Open(t, dir)
+	s := open(t, dir)
 	ctx := t.Context()
 	now := time.Now()
 	long := store.StoredResult{Handle: "h1", Actor: "agent", Server: "s", Body: []byte(`"` + strings.Repeat("x", 1<<20) + `"`), Expires: now.Add(2 * time.Hour).Truncate(time.Microsecond)}
@@ -68,7 +68,7 @@ func testResults(t *testing.T, setup Setup) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = setup.Open(t, dir)
+	s = open(t, dir)
 	defer s.Close()
 	got, err := s.GetResult(ctx, "h1")
 	if err != nil || string(got.Body) != string(long.Body) || got.Actor != "agent" || got.Server != "s" || !got.Expires.Equal(long.Expires) {

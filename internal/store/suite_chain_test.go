@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"context"
@@ -8,12 +8,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
 )
 
 // testChain verifies the chain with long calls, counts of refusals and pruned records.
-func testChain(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testChain(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	verify := func(records int64) {
 		t.Helper()
 		v, err := e.log.Verify(t.Context())
@@ -67,8 +68,8 @@ func testChain(t *testing.T, setup Setup) {
 }
 
 // testChainUnderLoad verifies the chain while records are added, ended and pruned.
-func testChainUnderLoad(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testChainUnderLoad(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	for range 4 {
 		var wg sync.WaitGroup
 		for range 3 {
@@ -101,7 +102,7 @@ func testChainUnderLoad(t *testing.T, setup Setup) {
 
 // gatedStore is a store that can block one call of ProjectEntries until the test continues.
 type gatedStore struct {
-	Store
+	store.Database
 	next atomic.Pointer[projectionHold]
 }
 
@@ -112,7 +113,7 @@ func (g *gatedStore) ProjectEntries(ctx context.Context, entries []activity.Entr
 		close(h.arrived)
 		<-h.release
 	}
-	return g.Store.ProjectEntries(ctx, entries, pos)
+	return g.Database.ProjectEntries(ctx, entries, pos)
 }
 
 // projectTogether makes the projector store all entries that write appends in one transaction.
@@ -128,12 +129,12 @@ func (g *gatedStore) projectTogether(e *testEnv, write func()) {
 
 // testChainOfPrunedCalls prunes calls before they end. The end of such a call is stored after records that began later,
 // if they were projected in the same transaction. Then the test prunes these records one by one.
-func testChainOfPrunedCalls(t *testing.T, setup Setup) {
+func testChainOfPrunedCalls(t *testing.T, open storeOpener) {
 	g := &gatedStore{}
-	e := startEnv(t, Setup{Volume: setup.Volume, Serial: setup.Serial, Open: func(t *testing.T, dir string) Store {
-		g.Store = setup.Open(t, dir)
+	e := startEnv(t, func(t *testing.T, dir string) store.Database {
+		g.Database = open(t, dir)
 		return g
-	}})
+	})
 	put := func(n int) {
 		for range n {
 			e.appendRecord(activity.Record{Type: activity.System})

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/testutil/pgtest"
@@ -62,17 +61,6 @@ func checkSearchesAgreeWithScan(t *testing.T, when string, l *activity.Log) {
 	}
 }
 
-// tidyStore calls Tidy until there is nothing left to do.
-func tidyStore(t *testing.T, db activity.Store) {
-	t.Helper()
-	for more := true; more; {
-		var err error
-		if more, err = db.Tidy(t.Context(), time.Now(), activity.Retention{}, true); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // decodeOldPages decodes the pages of segments that an older version wrote.
 func decodeOldPages(t *testing.T, pages map[int64][][]byte) map[int64][]textIndexPage {
 	t.Helper()
@@ -89,8 +77,7 @@ func decodeOldPages(t *testing.T, pages map[int64][][]byte) map[int64][]textInde
 	return out
 }
 
-// TestTextIndexOfAnOlderVersion checks that searches in a text index without prefix entries return the same results,
-// and that Tidy adds the entries, one segment at a time.
+// TestTextIndexOfAnOlderVersion checks that searches in a text index without prefix entries return the same results.
 func TestTextIndexOfAnOlderVersion(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -124,15 +111,6 @@ func TestTextIndexOfAnOlderVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSearchesAgreeWithScan(t, "older", l)
-	e.tidying.Lock()
-	e.prefixedUpTo = -1 // as after a restart
-	e.tidying.Unlock()
-	tidyStore(t, db)
-	var lacking int64
-	if err := e.reads.QueryRowContext(t.Context(), nextSegmentWithoutPrefixes, -1).Scan(&lacking); err != sql.ErrNoRows {
-		t.Errorf("segment %d has no prefix entries, %v", lacking, err)
-	}
-	checkSearchesAgreeWithScan(t, "upgraded", l)
 }
 
 // TestPostgresTextIndexOfAnOlderVersion is the same test for PostgreSQL.
@@ -149,7 +127,7 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 	checkSearchesAgreeWithScan(t, "new", l)
 	lacking := func() (n int64) {
 		t.Helper()
-		err := db.withReadConn(t.Context(), func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+		err := db.withReadConn(t.Context(), func(ctx context.Context, c *pgConn) error {
 			_, err := c.firstRow(ctx, scanTargets{&n}, `SELECT count(*) FROM activity_segment s
 				WHERE NOT EXISTS (SELECT FROM activity_text t WHERE t.segment = s.segment AND t.instance = s.instance AND t.first = '\x00')`)
 			return err
@@ -159,7 +137,7 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 		}
 		return n
 	}
-	err = db.writeTx(t.Context(), func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	err = db.writeTx(t.Context(), func(ctx context.Context, c *pgConn) error {
 		pages := map[int64][][]byte{}
 		var segment int64
 		var data sql.RawBytes
@@ -175,11 +153,9 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 		rows := pgCopyRows{table: "activity_text (instance, segment, first, data)"}
 		for segment, all := range decodeOldPages(t, pages) {
 			for _, p := range all {
-				rows.addRow(int32(e.instance), segment, p.first, p.data)
+				rows.addRow(int32(c.instance), segment, p.first, p.data)
 			}
 		}
-		e.prefixedUpTo = segmentID{} // as after a restart
-		e.allPrefixed.Store(false)
 		return rows.send(ctx, c)
 	})
 	if err != nil {
@@ -189,9 +165,4 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 		t.Fatalf("%d segments have no prefix entries, want some", n)
 	}
 	checkSearchesAgreeWithScan(t, "older", l)
-	tidyStore(t, db)
-	if n := lacking(); n != 0 {
-		t.Errorf("%d segments have no prefix entries, want none", n)
-	}
-	checkSearchesAgreeWithScan(t, "upgraded", l)
 }

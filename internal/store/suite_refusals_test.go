@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"fmt"
@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // testRefusals writes many more refusals than calls. It checks that refusals are pruned by their own quota, even if
 // calls were recorded between them, and that they displace no calls.
-func testRefusals(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testRefusals(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var calls, refusals []activity.Record
 	add := func(n, refused int) {
 		for i := range n {
@@ -40,7 +41,7 @@ func testRefusals(t *testing.T, setup Setup) {
 		}
 	}
 	keep := activity.Retention{MaxRecords: 600, MaxBytes: 1 << 30, Days: 90}
-	add(100, setup.Volume(60, 45))
+	add(100, volume.FullOrQuick(60, 45))
 	e.listPage(activity.Filter{Search: "banana"}) // moves the records to the text index
 	e.tidyFully(keep)
 	look("a first flood")
@@ -51,7 +52,7 @@ func testRefusals(t *testing.T, setup Setup) {
 	e.openAll()
 	look("after a restart")
 	e.listPage(activity.Filter{Search: "banana"})
-	add(400, setup.Volume(20, 6))
+	add(400, volume.FullOrQuick(20, 6))
 	e.tidyFully(keep)
 	look("a second flood")
 	if len(calls) != 500 {
@@ -70,12 +71,12 @@ func testRefusals(t *testing.T, setup Setup) {
 }
 
 // testSizeOfRefusals checks that large refusals are pruned and displace no call.
-func testSizeOfRefusals(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testSizeOfRefusals(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	const limit = 8 << 20
 	call := e.appendRecord(activity.Record{Type: activity.ToolCall, Status: activity.Success})
 	body := []byte(`"` + strings.Repeat("some text ", 1000) + `"`)
-	for range setup.Volume(6000, 4000) {
+	for range volume.FullOrQuick(6000, 4000) {
 		e.appendRecord(activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked, Arguments: body})
 	}
 	e.tidyFully(activity.Retention{MaxBytes: limit})
@@ -88,8 +89,8 @@ func testSizeOfRefusals(t *testing.T, setup Setup) {
 }
 
 // testRefusalCounts checks the counts of repeated refusals after restarts and pruning.
-func testRefusalCounts(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testRefusalCounts(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	refuse := func(tool string, times int) (r activity.Record) {
 		for range times {
 			r = activity.Record{Actor: "agent", ToolName: tool, ErrorMessage: "no", Arguments: []byte(`{"word":"apple"}`)}
@@ -117,12 +118,12 @@ func testRefusalCounts(t *testing.T, setup Setup) {
 		}
 	}
 	var later []activity.Record
-	for i := range setup.severalChunks() {
+	for i := range severalChunks() {
 		later = append(later, refuse(fmt.Sprint(i%400), 1))
 	}
 	e.appendRecord(activity.Record{Type: activity.System})
 	e.tidyFully(activity.Retention{MaxRecords: 2}) // keeps the record above and the record about the flood of refusals
 	e.closeAll()
 	e.openAll()
-	want(later[399].ID, int64(setup.severalChunks()/400))
+	want(later[399].ID, int64(severalChunks()/400))
 }

@@ -1,66 +1,36 @@
-package storetest
+package store_test
 
 import (
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"mcpproxy/internal/config/auth"
-	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/store/activity/activitytest"
+	"mcpproxy/internal/testutil/volume"
 )
 
-// Setup contains the functions with which Run opens a store and limits the work of a test.
-type Setup struct {
-	// Open opens the store in a test folder. Opening the same folder again opens the same store.
-	Open func(t *testing.T, dir string) Store
-	// Volume returns all or enough as the number of repetitions in a test.
-	Volume func(all, enough int) int
-	// Serial skips a subtest that uses only one goroutine if this run does not need it, for example under the race
-	// detector.
-	Serial func(t *testing.T)
-}
+// storeOpener opens the store in a test folder. Opening the same folder again opens the same store.
+type storeOpener func(t *testing.T, dir string) store.Database
 
 // severalChunks returns a number of records that fills several chunks.
-func (o Setup) severalChunks() int { return o.Volume(3500, 2100) }
-
-// Store is the interface that the suite tests.
-type Store interface {
-	activity.Store
-	approval.Store
-	auth.TokenStore
-	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
-	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)
-	ForgetTools(ctx context.Context, server string) error
-	PutResult(ctx context.Context, r store.StoredResult) error
-	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
-	SessionKey(ctx context.Context, key []byte) (stored []byte, err error)
-	SaveEndedSessions(ctx context.Context, until map[string]time.Time) error
-	IsSessionEnded(ctx context.Context, record string) (bool, error)
-	LearnedSessions(ctx context.Context) ([]store.LearnedSession, error)
-	SaveLearnedSession(ctx context.Context, l store.LearnedSession) error
-	// ApprovalQuestions returns the store of questions and leases.
-	ApprovalQuestions() *store.ApprovalQuestionStore
-	Close() error
-}
+func severalChunks() int { return volume.FullOrQuick(3500, 2100) }
 
 // testEnv is an activity log on top of a store, both in one folder.
 type testEnv struct {
 	t     *testing.T
-	setup Setup
+	open  storeOpener
 	dir   string
 	clock *activitytest.Clock
 	log   *activity.Log
-	store Store
+	store store.Database
 }
 
-func startEnv(t *testing.T, setup Setup) *testEnv {
-	e := &testEnv{t: t, setup: setup, dir: t.TempDir(), clock: activitytest.NewClock(time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC))}
+func startEnv(t *testing.T, open storeOpener) *testEnv {
+	e := &testEnv{t: t, open: open, dir: t.TempDir(), clock: activitytest.NewClock(time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC))}
 	e.openAll()
 	t.Cleanup(func() {
 		if e.log != nil {
@@ -73,7 +43,7 @@ func startEnv(t *testing.T, setup Setup) *testEnv {
 // openAll opens the log and the store.
 func (e *testEnv) openAll() {
 	e.t.Helper()
-	e.store = e.setup.Open(e.t, e.dir)
+	e.store = e.open(e.t, e.dir)
 	log, err := activity.Open(activity.Options{Dir: filepath.Join(e.dir, "spool"), Now: e.clock.Now}, e.store)
 	if err != nil {
 		e.t.Fatal(err)

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 )
 
 // testLearnedSessions checks that needs survive a restart with their first time, and end with their launch.
-func testLearnedSessions(t *testing.T, setup Setup) {
+func testLearnedSessions(t *testing.T, open storeOpener) {
 	dir := t.TempDir()
-	s := setup.Open(t, dir)
+	s := open(t, dir)
 	ctx := t.Context()
 	save := func(server, launch, need string, since int64) {
 		t.Helper()
@@ -38,7 +38,7 @@ func testLearnedSessions(t *testing.T, setup Setup) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = setup.Open(t, dir)
+	s = open(t, dir)
 	defer func() { _ = s.Close() }()
 	has("a 1 elicitation 30\na 1 sampling 20\nb 1 roots 10\n")
 	save("a", "2", "roots", 50)

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -42,9 +42,9 @@ func problemCode(err error) problem.Code {
 // testQuestions checks that all calls with the same key share one question, which is loaded as it was stored and can be
 // answered once. The approval can be used once, before it expires and only with its key. All of this must also hold
 // after a restart.
-func testQuestions(t *testing.T, setup Setup) {
+func testQuestions(t *testing.T, open storeOpener) {
 	dir := t.TempDir()
-	s := setup.Open(t, dir)
+	s := open(t, dir)
 	a, ctx := s.ApprovalQuestions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
@@ -71,7 +71,7 @@ func testQuestions(t *testing.T, setup Setup) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = setup.Open(t, dir)
+	s = open(t, dir)
 	defer func() { _ = s.Close() }()
 	a = s.ApprovalQuestions()
 	if all, err := a.WaitingQuestions(ctx, at(3*time.Minute)); err != nil || cmp.Diff([]ask.Question{want}, all) != "" {
@@ -142,8 +142,8 @@ func testQuestions(t *testing.T, setup Setup) {
 
 // testCallAskedTwice stores two questions about one call, which happens if the clock was set back. FindQuestion must
 // prefer an answered question, and a denial to an approval.
-func testCallAskedTwice(t *testing.T, setup Setup) {
-	s := setup.Open(t, t.TempDir())
+func testCallAskedTwice(t *testing.T, open storeOpener) {
+	s := open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
 	a, ctx := s.ApprovalQuestions(), t.Context()
 	now := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
@@ -171,8 +171,8 @@ func testCallAskedTwice(t *testing.T, setup Setup) {
 
 // testQuestionLimits checks the limits of waiting questions, in total and per actor, and that old questions are
 // deleted.
-func testQuestionLimits(t *testing.T, setup Setup) {
-	s := setup.Open(t, t.TempDir())
+func testQuestionLimits(t *testing.T, open storeOpener) {
+	s := open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
 	a, ctx := s.ApprovalQuestions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
@@ -217,9 +217,9 @@ func testQuestionLimits(t *testing.T, setup Setup) {
 }
 
 // testLeases checks that a lease allows its calls, as often as permitted, until it expires or is revoked.
-func testLeases(t *testing.T, setup Setup) {
+func testLeases(t *testing.T, open storeOpener) {
 	dir := t.TempDir()
-	s := setup.Open(t, dir)
+	s := open(t, dir)
 	a, ctx := s.ApprovalQuestions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
 	lease := ask.Lease{ID: "l1", Server: "github", Tools: "delete_*", Lane: auth.Write, Client: "cursor", Actor: "agent:cursor#1", Revision: "abc", Calls: 3, Left: 3,
@@ -230,7 +230,7 @@ func testLeases(t *testing.T, setup Setup) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = setup.Open(t, dir)
+	s = open(t, dir)
 	defer func() { _ = s.Close() }()
 	a = s.ApprovalQuestions()
 	if all, err := a.ActiveLeases(ctx, begin); err != nil || cmp.Diff([]ask.Lease{lease}, all) != "" {

@@ -1,20 +1,13 @@
-// Package storetest is the test suite that every database of package store must pass.
-//
-// It tests a store through a real activity.Log with a real spool, as users use it: every filter must return the
-// matching records in order, without duplicates. Only tests use this package.
-//
-// Files:
-//   - storetest.go: Run and the list of subtests
-//   - env.go: Setup, the Store interface, and a log over a store for one test
-//   - random.go: random records and filters, and a simple reference for filters
-//   - activity.go: filters, pages, search, retention, restarts
-//   - summary.go: summaries and sessions, with a simple reference
-//   - chain.go, refusals.go: the hash chain; the quota and counts of refusals
-//   - approvals.go, questions.go, presence.go, tokens.go, tools.go: the other tables (tools.go
-//     also tests stored results)
-package storetest
+package store_test
 
-import "testing"
+// The files suite_*.go are the tests that every database must pass. They test a store through a real activity.Log with
+// a real spool, as users use it: every filter must return the matching records in order, without duplicates.
+
+import (
+	"testing"
+
+	"mcpproxy/internal/testutil/volume"
+)
 
 // concurrent names the subtests that use the store from several goroutines, or that restart or prune while the
 // projector of the log is running. Runs with the race detector include them.
@@ -22,9 +15,9 @@ var concurrent = map[string]bool{
 	"asks": true, "chain under load": true, "leases": true, "pages under load": true, "restart": true, "retention of calls": true,
 }
 
-// Run runs all tests of the suite. The subtests are independent and run in parallel.
-func Run(t *testing.T, setup Setup) {
-	for name, test := range map[string]func(*testing.T, Setup){
+// runSuite runs all tests of the suite. The subtests are independent and run in parallel.
+func runSuite(t *testing.T, open storeOpener) {
+	for name, test := range map[string]func(*testing.T, storeOpener){
 		"filters":            testFilters,
 		"random filters":     testRandomFilters,
 		"summaries":          testSummaries,
@@ -64,10 +57,10 @@ func Run(t *testing.T, setup Setup) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !concurrent[name] {
-				setup.Serial(t)
+				volume.SkipUnderRace(t)
 			}
 			t.Parallel()
-			test(t, setup)
+			test(t, open)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"testing"
@@ -7,9 +7,9 @@ import (
 
 // testSessions checks that the first key stays, and that ended sessions are known after a restart until their time is
 // over.
-func testSessions(t *testing.T, setup Setup) {
+func testSessions(t *testing.T, open storeOpener) {
 	dir := t.TempDir()
-	s := setup.Open(t, dir)
+	s := open(t, dir)
 	ctx := t.Context()
 	key := func(proposed, want string) {
 		t.Helper()
@@ -40,7 +40,7 @@ func testSessions(t *testing.T, setup Setup) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = setup.Open(t, dir)
+	s = open(t, dir)
 	defer func() { _ = s.Close() }()
 	key("third", "first")
 	save(nil)

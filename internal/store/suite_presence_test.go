@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -13,9 +13,9 @@ import (
 
 // testPresence checks that anchors and statements are loaded in order and as they were saved, also after a restart. It
 // also checks that a statement can be stored only once.
-func testPresence(t *testing.T, setup Setup) {
+func testPresence(t *testing.T, open storeOpener) {
 	dir := t.TempDir()
-	s := setup.Open(t, dir)
+	s := open(t, dir)
 	p, ctx := s.ApprovalQuestions().PresenceProofs(), t.Context()
 	if all, err := p.LoadPresence(ctx); err != nil || all.Anchors != nil || all.Statements != nil || all.Bad != nil {
 		t.Fatalf("%+v, %v", all, err)
@@ -58,7 +58,7 @@ func testPresence(t *testing.T, setup Setup) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	all, err := setup.Open(t, dir).ApprovalQuestions().PresenceProofs().LoadPresence(ctx)
+	all, err := open(t, dir).ApprovalQuestions().PresenceProofs().LoadPresence(ctx)
 	want := presence.StoredPresence{Anchors: []presence.Anchor{none, first}, Statements: []presence.Evidence{earlier, later}}
 	if diff := cmp.Diff(want, all); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -12,12 +12,13 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/volume"
 )
 
-func testFilters(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testFilters(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var records []activity.Record
-	for i := range setup.severalChunks() {
+	for i := range severalChunks() {
 		e.clock.Advance(time.Second)
 		r := activity.Record{
 			Type: types[i%2], ServerName: servers[i%5], ToolName: toolNames[i%3], SessionID: fmt.Sprint("session ", i%40),
@@ -79,8 +80,8 @@ func testFilters(t *testing.T, setup Setup) {
 
 // testClockJumps sets the clock forward and back. Records stay in the order of the log. The time filter uses the
 // recorded times.
-func testClockJumps(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testClockJumps(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	begun := e.clock.Now()
 	var records []activity.Record
 	for _, jump := range []time.Duration{0, -time.Hour, 24 * time.Hour, -48 * time.Hour, 26 * time.Hour} {
@@ -107,10 +108,10 @@ func testClockJumps(t *testing.T, setup Setup) {
 	}
 }
 
-func testPages(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testPages(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var want []string
-	for i := range setup.severalChunks() {
+	for i := range severalChunks() {
 		r := e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%2]})
 		if i%2 == 1 {
 			want = append(want, r.ID)
@@ -147,10 +148,10 @@ func testPages(t *testing.T, setup Setup) {
 }
 
 // testPagesUnderLoad reads pages while new records are written.
-func testPagesUnderLoad(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testPagesUnderLoad(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var before []string
-	for range setup.severalChunks() {
+	for range severalChunks() {
 		before = append(before, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success}).ID)
 	}
 	slices.Reverse(before)
@@ -183,8 +184,8 @@ func testPagesUnderLoad(t *testing.T, setup Setup) {
 	}
 }
 
-func testCursor(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testCursor(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	e.appendRecord(activity.Record{Type: activity.System})
 	for _, cursor := range []string{"x", "0", "AAAA", "!!", "YQ", "YYCAgICAgICAgIAB", "'; DROP TABLE activity"} {
 		_, err := e.log.List(t.Context(), activity.Filter{Cursor: cursor})
@@ -195,14 +196,14 @@ func testCursor(t *testing.T, setup Setup) {
 	}
 }
 
-func testGet(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testGet(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var records []activity.Record
-	for range setup.severalChunks() {
+	for range severalChunks() {
 		e.clock.Advance(100 * time.Millisecond)
 		records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ToolName: "x"}))
 	}
-	for _, i := range []int{0, 1, 1023, 1024, 2000, setup.severalChunks() - 1} {
+	for _, i := range []int{0, 1, 1023, 1024, 2000, severalChunks() - 1} {
 		id := records[i].ID
 		for _, prefix := range []string{id, id[:25], id[:14]} {
 			got, err := e.log.Get(t.Context(), prefix)
@@ -223,11 +224,11 @@ func testGet(t *testing.T, setup Setup) {
 	}
 }
 
-func testRestart(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testRestart(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var records []activity.Record
 	for round := range 4 {
-		for i := range setup.Volume(1500, 500) {
+		for i := range volume.FullOrQuick(1500, 500) {
 			r := e.beginRecord(activity.Record{Type: activity.ToolCall, ServerName: servers[i%5]})
 			r.Status, r.DurationMS = activity.Success, 1
 			e.endRecord(r.ID, r.Status)
@@ -244,14 +245,14 @@ func testRestart(t *testing.T, setup Setup) {
 }
 
 // testLateEnds ends records long after their beginnings were stored.
-func testLateEnds(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testLateEnds(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var records []activity.Record
-	for i := range setup.severalChunks() {
+	for i := range severalChunks() {
 		records = append(records, e.beginRecord(activity.Record{Type: activity.ToolCall, RequestID: fmt.Sprint(i)}))
 	}
 	checkList(e, activity.Filter{Statuses: []activity.Status{activity.Pending}}, records)
-	for i := 0; i < setup.severalChunks(); i += 3 {
+	for i := 0; i < severalChunks(); i += 3 {
 		records[i].Status, records[i].DurationMS = activity.Failed, 1
 		e.endRecord(records[i].ID, activity.Failed)
 	}
@@ -265,10 +266,10 @@ func testLateEnds(t *testing.T, setup Setup) {
 	}
 }
 
-func testInterruptedCalls(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testInterruptedCalls(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var running []string
-	for range setup.severalChunks() {
+	for range severalChunks() {
 		running = append(running, e.beginRecord(activity.Record{Type: activity.ToolCall}).ID)
 	}
 	e.listPage(activity.Filter{Limit: 1})
@@ -283,8 +284,8 @@ func testInterruptedCalls(t *testing.T, setup Setup) {
 }
 
 // testLostBeginnings stores the end of a record whose beginning was pruned.
-func testLostBeginnings(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testLostBeginnings(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	for range 100 {
 		e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success})
 	}
@@ -307,8 +308,8 @@ func testLostBeginnings(t *testing.T, setup Setup) {
 	}
 }
 
-func testRetention(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testRetention(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var records []activity.Record
 	add := func(n int) {
 		for i := range n {
@@ -328,15 +329,15 @@ func testRetention(t *testing.T, setup Setup) {
 			t.Errorf("%s: %d records remain, want %d", what, p.Total, want)
 		}
 	}
-	add(setup.severalChunks())
-	keep("nothing to do", activity.Retention{}, setup.severalChunks())
-	keep("enough room", activity.Retention{Days: 90, MaxRecords: int64(setup.severalChunks()), MaxBytes: 1 << 30}, setup.severalChunks())
+	add(severalChunks())
+	keep("nothing to do", activity.Retention{}, severalChunks())
+	keep("enough room", activity.Retention{Days: 90, MaxRecords: int64(severalChunks()), MaxBytes: 1 << 30}, severalChunks())
 	keep("records", activity.Retention{MaxRecords: 2000}, 2000)
 	keep("days", activity.Retention{Days: 1}, 24*60+1)
 	e.closeAll()
 	e.openAll()
 	keep("after a restart", activity.Retention{MaxRecords: 1000}, 1000)
-	add(setup.Volume(3000, 1200))
+	add(volume.FullOrQuick(3000, 1200))
 	keep("records again", activity.Retention{MaxRecords: 1500}, 1500)
 	before := int64(len(records))
 	e.clock.Advance(10 * 365 * 24 * time.Hour) // the clock is wrong
@@ -356,8 +357,8 @@ func testRetention(t *testing.T, setup Setup) {
 }
 
 // testRetentionWhileCallsRun prunes the beginnings of calls that are still running.
-func testRetentionWhileCallsRun(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testRetentionWhileCallsRun(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var open2 []activity.Record
 	for range 200 {
 		open2 = append(open2, e.beginRecord(activity.Record{Type: activity.ToolCall}))
@@ -374,8 +375,8 @@ func testRetentionWhileCallsRun(t *testing.T, setup Setup) {
 }
 
 // testRetentionOfSize stores large records, which count against the size limit, and a large result, which does not.
-func testRetentionOfSize(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testRetentionOfSize(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	const limit = 8 << 20
 	err := e.store.PutResult(t.Context(), store.StoredResult{
 		Handle: "h", Body: []byte(`"` + strings.Repeat("x", limit) + `"`), Expires: time.Now().Add(time.Hour),
@@ -400,8 +401,8 @@ func testRetentionOfSize(t *testing.T, setup Setup) {
 	}
 }
 
-func testSearch(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testSearch(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	add := func(r activity.Record) string { return e.appendRecord(r).ID }
 	names := map[string]string{
 		add(activity.Record{Type: activity.System, Arguments: []byte(`{"title":"It does not start","repo":"octo-org/hello-world"}`)}):             "issue",
@@ -442,11 +443,11 @@ func testSearch(t *testing.T, setup Setup) {
 		}
 	}
 	look("fresh")
-	for range setup.severalChunks() {
+	for range severalChunks() {
 		e.appendRecord(activity.Record{Type: activity.ToolCall, Arguments: []byte(`{"needle":"7 start"}`)})
 	}
 	look("after newer records") // now the records are in the text index
-	if p := e.listPage(activity.Filter{Search: "needle 7 start"}); p.Total != int64(setup.severalChunks()) {
+	if p := e.listPage(activity.Filter{Search: "needle 7 start"}); p.Total != int64(severalChunks()) {
 		t.Errorf("the search found %d of the later records, want all", p.Total)
 	}
 	e.closeAll()

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // expectedSummary is a simple reference implementation of summaries. records are the selected records, newest first.
@@ -179,15 +180,15 @@ func (e *testEnv) refuseRandomCall(d randomSource) activity.Record {
 
 // testSummaries compares summaries and sessions with the reference implementations, for records in each part of a
 // store. Then it compares them again for the records that remain after erasing fields and pruning records.
-func testSummaries(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testSummaries(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var records []activity.Record
 	rounds := 0
 	from := e.clock.Now()
 	run := func(rt *rapid.T) {
 		d := randomSource{rt}
 		if rounds++; rounds <= 12 {
-			records = append(records, e.addRandomRecords(d, setup.Volume(300, 100))...)
+			records = append(records, e.addRandomRecords(d, volume.FullOrQuick(300, 100))...)
 			records = append(records, e.refuseRandomCall(d), e.refuseRandomCall(d))
 		}
 		if rounds == 6 {
@@ -233,7 +234,7 @@ func testSummaries(t *testing.T, setup Setup) {
 	}
 	// All examples of a seed use the same store, and each adds records to it.
 	gen := rapid.Custom(func(rt *rapid.T) bool { run(rt); return true })
-	for i := 0; i < setup.Volume(40, 20) && !t.Failed(); i++ {
+	for i := 0; i < volume.FullOrQuick(40, 20) && !t.Failed(); i++ {
 		gen.Example(i)
 	}
 }
@@ -269,10 +270,10 @@ func checkSessions(e *testEnv, q activity.SessionQuery, records []activity.Recor
 }
 
 // testEach checks that EachRecord reads all records while new ones are written.
-func testEach(t *testing.T, setup Setup) {
-	e := startEnv(t, setup)
+func testEach(t *testing.T, open storeOpener) {
+	e := startEnv(t, open)
 	var records []activity.Record
-	for i := range setup.severalChunks() {
+	for i := range severalChunks() {
 		e.clock.Advance(time.Second)
 		records = append(records, e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, ServerName: servers[i%3], RequestID: fmt.Sprint(i)}))
 	}

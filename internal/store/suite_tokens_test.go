@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"testing"
@@ -11,9 +11,9 @@ import (
 
 // testTokens checks that tokens are loaded as they were saved, also after a restart. It also checks that nil and empty
 // lists stay different, and that names and hashes are unique.
-func testTokens(t *testing.T, setup Setup) {
+func testTokens(t *testing.T, open storeOpener) {
 	dir := t.TempDir()
-	s := setup.Open(t, dir)
+	s := open(t, dir)
 	ctx := t.Context()
 	at := func(minute int) time.Time { return time.Date(2026, 1, 15, 10, minute, 0, 1000, time.UTC) }
 	one := auth.Token{ID: "i1", Name: "a.One", Hash: [32]byte{0: 1, 31: 2}, Profile: "research", Servers: []string{"git*", `"é"`}, Lanes: []string{"read"}, By: "admin", Created: at(1), Expires: at(9)}
@@ -54,7 +54,7 @@ func testTokens(t *testing.T, setup Setup) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = setup.Open(t, dir)
+	s = open(t, dir)
 	defer func() { _ = s.Close() }()
 	two.Used = at(7)
 	want(one, two)

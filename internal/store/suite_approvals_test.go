@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"encoding/json"
@@ -23,9 +23,9 @@ func newMark(by string, minute int) approval.AuthorAndTime {
 }
 
 // testApprovals checks that all decisions are loaded as they were saved, before and after a restart.
-func testApprovals(t *testing.T, setup Setup) {
+func testApprovals(t *testing.T, open storeOpener) {
 	dir := t.TempDir()
-	s := setup.Open(t, dir)
+	s := open(t, dir)
 	ctx := t.Context()
 	save := func(c approval.ChangeSet) {
 		t.Helper()
@@ -102,7 +102,7 @@ func testApprovals(t *testing.T, setup Setup) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = setup.Open(t, dir)
+	s = open(t, dir)
 	defer func() { _ = s.Close() }()
 	all.Tools["one"][0] = a
 	want(all)
@@ -119,7 +119,7 @@ func testApprovals(t *testing.T, setup Setup) {
 
 // testReplacedApprovals checks that an approval stores the decision that it replaces, with its definition. Undoing the
 // approval restores that decision, also after a restart.
-func testReplacedApprovals(t *testing.T, setup Setup) {
+func testReplacedApprovals(t *testing.T, open storeOpener) {
 	dir, ctx := t.TempDir(), t.Context()
 	first := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{ReadOnly: tool.True}, AuthorAndTime: newMark("trust:scan", 1)}
 	block := &approval.Block{Fingerprint: fakeFingerprint(7), AuthorAndTime: newMark("admin", 2)}
@@ -141,7 +141,7 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 		{alone, `{"name":"4"}`, `{"name":"4"}`},
 		{nil, "", ""},
 	} {
-		s := setup.Open(t, dir)
+		s := open(t, dir)
 		row := approval.DecisionRow{Kind: tool.KindPrompt, Tool: "a", DefinitionDecisions: approval.DefinitionDecisions{Pin: step.pin, Off: &second.AuthorAndTime}}
 		given := row
 		if step.definition != "" {
@@ -153,7 +153,7 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		s = setup.Open(t, dir)
+		s = open(t, dir)
 		saved, err := s.LoadApprovals(ctx)
 		if d := cmp.Diff(map[string][]approval.DecisionRow{"one": {row}}, saved.Tools); d != "" || err != nil {
 			t.Errorf("%v (-want +got)\n%s", err, d)
@@ -172,8 +172,8 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 
 // testRestoredApprovals checks that ReplaceApprovals replaces all decisions, and keeps stored definitions for which it
 // receives no new one.
-func testRestoredApprovals(t *testing.T, setup Setup) {
-	s, ctx := setup.Open(t, t.TempDir()), t.Context()
+func testRestoredApprovals(t *testing.T, open storeOpener) {
+	s, ctx := open(t, t.TempDir()), t.Context()
 	defer func() { _ = s.Close() }()
 	pin, off := &approval.Pin{Fingerprint: fakeFingerprint(1), AuthorAndTime: newMark("admin", 1)}, newMark("admin", 2)
 	row := func(name string, e approval.DefinitionDecisions, definition string) approval.DecisionRow {
