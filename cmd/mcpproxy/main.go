@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/app"
 	"mcpproxy/internal/cli"
 	"mcpproxy/internal/demo"
+	"mcpproxy/internal/upstream/pin"
 	"mcpproxy/internal/upstream/sandbox"
 )
 
@@ -24,6 +25,9 @@ var (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == pin.Command { // the daemon starts this binary again to start a pinned package
+		os.Exit(pin.Main(os.Args[2:]))
+	}
 	// The daemon starts this binary again to run a server in its sandbox.
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ExecCommand {
 		os.Exit(sandbox.Exec(os.Args[2:]))

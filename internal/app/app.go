@@ -342,7 +342,7 @@ func (d *daemon) createServices() error {
 	d.onClose(d.upstreams.Close)
 	secretValues := secret.OpenStore(cfg.DataDir, d.logger)
 	d.values = newSecretCache(secretValues, d.logger)
-	d.launcher = newLauncher(d.live.Current, d.book, d.logins, d.upstreams.Set, d.values, d.needs)
+	d.launcher = newLauncher(filepath.Join(cfg.DataDir, "packages"), sandboxes, d.live.Current, d.book, d.logins, d.upstreams.Set, d.values, d.needs)
 	telemeter, err := telemetry.New(context.Background(), telemetry.Options{Version: d.opt.Version, Endpoint: cfg.TelemetryEndpoint, State: d.telemetryState, Logger: d.logger})
 	if err != nil {
 		return err
@@ -395,6 +395,7 @@ func (d *daemon) createServices() error {
 	d.settings = ops.NewConfigOperations(d.live, d.gateway, cfg.DataDir, d.key)
 	tokens := ops.NewAccessOperations(d.gateway, d.tokens)
 	d.consent = ops.NewCallApprovals(d.gateway, asks, d.approvals, d.tokens, d.events.PendingChanged)
+	versions := ops.NewVersionOperations(operations, d.launcher)
 	people, err := d.newClientOperations(cfg.DataDir, tokens)
 	if err != nil {
 		return err
@@ -403,7 +404,7 @@ func (d *daemon) createServices() error {
 		d.gateway, d.values.requestRead)
 	trials := &ops.TrialOperations{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.ParseMaskedText, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now}
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.AccountClients}
-	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(d.log, tokens.UnprovenReason), d.events, d.notifier, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(d.log, tokens.UnprovenReason), d.events, d.notifier, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects, versions}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

@@ -31,9 +31,10 @@ var update = flag.Bool("update", false, "write goldens")
 
 // fakeOperations implements the operations on a few servers and tools. The real API serves them on a real socket.
 type fakeOperations struct {
-	mu      sync.Mutex
-	calls   []recordedCall
-	filters []activity.Filter
+	mu       sync.Mutex
+	calls    []recordedCall
+	filters  []activity.Filter
+	switched []string // servers whose version was switched
 
 	answer  api.CallAnswer
 	failure error
@@ -326,6 +327,13 @@ func (f *fakeOperations) replacedOperations() []api.Operation {
 			return ops.PauseView{Paused: true, Reason: in.Reason, Cancelled: 3, Running: 1}, nil
 		}),
 		api.ResumeCalls.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.PauseView, error) { return ops.PauseView{}, nil }),
+		api.ListOutdated.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.OutdatedList, error) {
+			return ops.OutdatedList{Servers: []ops.ServerVersions{exampleVersions("notes"), {Name: "shell", Problem: "it names several packages"}}}, nil
+		}),
+		api.UpdateServer.WithHandler(f.updateServer),
+		api.RollBackServer.WithHandler(func(_ context.Context, _ ops.Caller, in ops.ServerRef) (ops.ServerVersions, error) {
+			return ops.ServerVersions{Name: in.Name, Package: "npm:notes-mcp", Pinned: &ops.VersionView{Version: "1.0.0"}, Switched: true, LeftToReview: 1}, nil
+		}),
 		api.TryPolicy.WithHandler(f.tryPolicy), api.Can.WithHandler(f.explainCall),
 		api.GetStatus.WithHandler(f.Status), api.ListActivity.WithHandler(f.Activities), api.GetActivity.WithHandler(f.Activity),
 		api.VerifyActivity.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (activity.Verification, error) {
@@ -430,7 +438,7 @@ func newEnvWithWrappedDaemon(t *testing.T, f *fakeOperations, before func(http.H
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := api.Deps{Implementations: []any{(*ops.AccessOperations)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.EventHub)(nil), (*notify.Notifier)(nil), (*ops.ActivityHistory)(nil), (*ops.Inspector)(nil), (*ops.ConfigOperations)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}, Auth: auth.NewAuthenticator("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Replacements: f.replacedOperations()}
+	deps := api.Deps{Implementations: []any{(*ops.AccessOperations)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.EventHub)(nil), (*notify.Notifier)(nil), (*ops.ActivityHistory)(nil), (*ops.Inspector)(nil), (*ops.ConfigOperations)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil), (*ops.VersionOperations)(nil)}, Auth: auth.NewAuthenticator("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Replacements: f.replacedOperations()}
 	deps.Refuse = neverRefuse
 	h, err := api.New(deps)
 	if err != nil {

@@ -148,6 +148,7 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 	f.add("MCP revision", toOneLine(s.ProtocolVersion))
 	if s.Command != "" {
 		f.add("Command", shellQuoteWords(append([]string{s.Command}, s.Args...)...))
+		f.add("Pinned", toOneLine(s.Pin))
 	}
 	addSandbox(&f, s.Sandbox)
 	f.add("URL", toOneLine(s.URL))

@@ -79,6 +79,9 @@ func confirmAndApproveServer(r *invocation, ctx context.Context, c *api.Client, 
 			return
 		}
 		p.writeLine("Approved the launch of %s. It runs only for the review.", toOneLine(v.Name))
+		if v.Launch.Pin != "" {
+			p.writeWrapped("", "It starts exactly "+toOneLine(v.Launch.Pin)+".")
+		}
 		p.addNote("To review and approve its tools, run `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	})
 }
@@ -177,6 +180,7 @@ func writeServerReview(p *printer, v ops.ServerReview, full bool) {
 	}
 	if v.Launch.Command != "" {
 		f.add("Command", shellQuoteWords(append([]string{v.Launch.Command}, v.Launch.Args...)...))
+		f.add("Pinned", toOneLine(v.Launch.Pin))
 	}
 	f.add("Sandbox", escapeInvisibleLine(v.Launch.Sandbox))
 	f.add("Environment", formatEnvironment(v))

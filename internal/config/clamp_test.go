@@ -105,6 +105,7 @@ var changes = map[string]struct {
 	"max_concurrent_calls": {`1`, `0`, false}, "queue_size": {`1`, `2`, false}, "queue_timeout": {`"1s"`, `"2s"`, false}, "ask.wait": {`"1s"`, `"2s"`, false},
 	"log.level": {`"info"`, `"error"`, false}, "log.format": {`"text"`, `"json"`, false}, "$schema": {`"a"`, `"b"`, false},
 	"server.command": {`"a"`, `"b"`, true}, "server.args": {`["a"]`, `[]`, true}, "server.env": {`{"A": "b"}`, `{}`, true}, "server.working_dir": {`"/a"`, `"/b"`, true},
+	"server.pin": {`"npm:a@1#sha512-a"`, `"npm:a@2#sha512-b"`, true}, "server.previous_pins": {`[]`, `["npm:a@1#sha512-a"]`, false},
 	"server.url": {`"http://a/"`, `"http://b/"`, true}, "server.headers": {`{"a": "b"}`, `{}`, true}, "server.protocol": {`"sse"`, `"http"`, true},
 	"server.oauth.client_id": {`"a"`, `"b"`, true}, "server.oauth.client_secret": {`"a"`, `"b"`, true}, "server.oauth.client_metadata_url": {`"https://a/b"`, `"https://a/c"`, true},
 	"server.oauth.authorization_server": {`"https://a"`, `"https://b"`, true}, "server.oauth.scopes": {`["a"]`, `["b"]`, true}, "server.oauth.redirect_port": {`1`, `2`, true},
@@ -313,7 +314,7 @@ func anyFile(t *rapid.T, label string) string {
 				return true // compared below
 			case strings.HasPrefix(key, "sandbox."), key == "trust_sandbox":
 				return kind == "url" || mode == ""
-			case key == "args", key == "env", key == "working_dir":
+			case key == "args", key == "env", key == "working_dir", key == "pin", key == "previous_pins":
 				return kind == "url"
 			case strings.HasPrefix(key, "oauth."), key == "headers", key == "allow_private", key == "protocol":
 				return kind == "command"

@@ -148,6 +148,8 @@ type Server struct {
 	Protocol string // auto, stdio, http, sse; auto is resolved in a published Config
 	TrySSE   bool   // http was derived from url, and the server may use sse
 	Launch
+	Pin               string   // the exact version of the package that the command starts; see package pin
+	PreviousPins      []string // earlier pins, the latest first
 	AllowPrivate      bool
 	OAuth             OAuth
 	Enabled           bool
@@ -339,7 +341,7 @@ func (s Server) MaskedLaunch() LaunchView { return newLaunchView(s.Masked()) }
 
 func newLaunchView(s Server) LaunchView {
 	return LaunchView{
-		Protocol: s.Protocol, Command: s.Command, Args: append([]string{}, s.Args...), WorkingDir: s.WorkingDir, URL: s.URL,
+		Protocol: s.Protocol, Command: s.Command, Args: append([]string{}, s.Args...), WorkingDir: s.WorkingDir, URL: s.URL, Pin: s.Pin,
 		Env: slices.Sorted(maps.Keys(s.Env)), Headers: slices.Sorted(maps.Keys(s.Headers)), Sandbox: s.sandboxOrNil(),
 	}
 }
@@ -351,6 +353,15 @@ func (s Server) sandboxOrNil() *sandbox.Rules {
 	}
 	rules := s.Sandbox
 	return &rules
+}
+
+// WithPin returns the server with another pin.
+func (s Server) WithPin(pin string) Server {
+	launch := s.ExactLaunch()
+	s.Pin, launch.Pin = pin, pin
+	fingerprint := launch.fingerprint()
+	s.launch, s.launchFingerprint = &launch, &fingerprint
+	return s
 }
 
 // ExactLaunch returns the launch of s as in the file: with references, but nothing masked. It is for the user who

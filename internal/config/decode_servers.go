@@ -203,6 +203,7 @@ func (d *decoder) checkLaunchAndResolveProtocol(g objectMembers, s *Server, e se
 	d.reportUnusedKey(g, e.path, "args", len(s.Args), "command")
 	d.reportUnusedKey(g, e.path, "env", len(s.Env), "command")
 	d.reportUnusedKey(g, e.path, "working_dir", len(s.WorkingDir), "command")
+	d.reportUnusedKey(g, e.path, "pin", len(s.Pin), "command")
 }
 
 // reportUnusedKey reports a key that has no effect for this kind of server.

@@ -27,9 +27,10 @@ import (
 // including references. Empty values are omitted.
 type ServerEdit struct {
 	Launch
-	Enabled     *bool `json:"enabled,omitempty"`
-	Quarantined bool  `json:"quarantined,omitempty"`
-	Trust       Trust `json:"trust,omitempty"`
+	Enabled     *bool  `json:"enabled,omitempty"`
+	Quarantined bool   `json:"quarantined,omitempty"`
+	Trust       Trust  `json:"trust,omitempty"`
+	Pin         string `json:"pin,omitempty"`
 }
 
 // CheckValues returns an error for a name or value of a variable or header, or an argument, that is invalid for every

@@ -6,6 +6,7 @@ import (
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/upstream/pin"
 	"mcpproxy/internal/upstream/sandbox"
 )
 
@@ -81,6 +82,8 @@ func (s *Server) keys() []configKey {
 		{name: "args", field: &s.Args, grants: always, secrets: true},
 		{name: "env", field: &s.Env, grants: always, secrets: true, aliases: []string{"environment"}, checkName: checkEnvName, secret: true},
 		{name: "working_dir", field: &s.WorkingDir, grants: always, secrets: true, check: checkAbsoluteDir, aliases: []string{"cwd"}},
+		{name: "pin", field: &s.Pin, grants: always, check: pin.Check},
+		{name: "previous_pins", field: &s.PreviousPins, grants: never, check: pin.Check},
 		{name: "url", field: &s.URL, grants: always, secrets: true, check: checkURL, aliases: []string{"serverUrl", "httpUrl"}},
 		{name: "headers", field: &s.Headers, grants: always, secrets: true, checkName: checkHeaderName, check: checkHeaderValue, folded: true, secret: true},
 		{name: "allow_private", field: &s.AllowPrivate, grants: on},

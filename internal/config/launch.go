@@ -29,6 +29,7 @@ type LaunchView struct {
 	WorkingDir string   `json:"working_dir"`
 	URL        string   `json:"url"`
 	Headers    []string `json:"headers"`
+	Pin        string   `json:"pin,omitempty"` // launches without a pin keep the fingerprints of earlier versions
 	// Sandbox is nil for a server without a sandbox.
 	Sandbox *sandbox.Rules `json:"sandbox,omitempty"`
 }

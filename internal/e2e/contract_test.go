@@ -140,6 +140,10 @@ var contractCases = map[string]contractCase{
 
 	"testNotifications": {ok: at("/notifications/test"), no404: namesNothing, no409: alwaysCan},
 
+	"listOutdated":   {ok: at("/outdated"), no404: namesNothing, no409: changesNone},
+	"updateServer":   {conflict: with("/servers/s/update", "{}"), missing: with("/servers/none/update", "{}"), no200: "it needs a package: TestVersionsDoNotMove"},
+	"rollBackServer": {conflict: at("/servers/s/rollback"), missing: at("/servers/none/rollback"), no200: "it needs a package: TestVersionsDoNotMove"},
+
 	"getPause":    {ok: at("/pause"), no404: namesNothing, no409: changesNone},
 	"pauseCalls":  {ok: with("/pause", `{"reason":"an agent deletes the wrong files"}`), no404: namesNothing, no409: alwaysCan},
 	"resumeCalls": {ok: at("/resume"), no404: namesNothing, no409: alwaysCan},

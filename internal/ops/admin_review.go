@@ -17,6 +17,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
 )
@@ -191,6 +192,9 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 		if err := checkFingerprint("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
+		if stage == StageLaunch && a.pinLaunch != nil {
+			a.addPin(ctx, s)
+		}
 		if err := a.requirePresenceForApproval(ctx, s, stage); err != nil {
 			return err
 		}
@@ -200,6 +204,16 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 		return ServerReview{}, err
 	}
 	return a.ServerReview(ctx, c, in.ServerRef)
+}
+
+// addPin pins the version that the command of a server starts. If that is not possible, the launch stays as it is.
+func (a *Admin) addPin(ctx context.Context, s *serverUnderReview) {
+	pinned, why := a.pinLaunch(ctx, s.config)
+	if why != "" {
+		a.Logger.Warn("the version of a server is not pinned", "server", s.name, "reason", why)
+	}
+	s.pinned = pinned.Pin != s.config.Pin
+	s.config = pinned
 }
 
 // requirePresenceForApproval requires proof of presence for an approval and for the configuration changes that it
@@ -221,13 +235,20 @@ func (a *Admin) requirePresenceForApproval(ctx context.Context, s *serverUnderRe
 
 // quarantineForReview writes the server to the file as quarantined.
 func quarantineForReview(e ConfigEditor, permit config.ConfirmFunc, s *serverUnderReview) error {
-	switch {
-	case s.proposal != nil:
-		return e.AddServers(permit, config.NamedEdit{Name: s.name, ServerEdit: s.proposal.Edit})
-	case !s.config.Quarantined:
-		return e.SetServer(permit, s.name, "quarantined", json.RawMessage("true"))
+	if s.proposal != nil {
+		edit := s.proposal.Edit
+		edit.Pin = s.config.Pin
+		return e.AddServers(permit, config.NamedEdit{Name: s.name, ServerEdit: edit})
 	}
-	return nil
+	if !s.config.Quarantined {
+		if err := e.SetServer(permit, s.name, "quarantined", json.RawMessage("true")); err != nil {
+			return err
+		}
+	}
+	if !s.pinned {
+		return nil
+	}
+	return e.SetServer(permit, s.name, "pin", wirejson.AppendString(nil, s.config.Pin))
 }
 
 // endQuarantine removes the server's quarantine from the file.
@@ -291,6 +312,7 @@ type serverUnderReview struct {
 	name             string
 	config           config.Server
 	proposal         *Proposal // nil for a configured server
+	pinned           bool      // the approval of the launch adds a pin to the configuration
 	decided          *approval.ServerView
 	listed           *catalog.Server // nil for a proposal
 	tools            []definitionUnderReview

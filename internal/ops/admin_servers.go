@@ -236,7 +236,10 @@ type ConfigEditor interface {
 // Admin implements the read operations of Gateway and the operations that change servers and approvals.
 type Admin struct {
 	*Gateway
-	editor    ConfigEditor
+	editor ConfigEditor
+	// pinLaunch returns a server with a pin for the version that its command would start now; why tells why it has none.
+	// nil: launches are approved as they are. See VersionOperations.
+	pinLaunch func(ctx context.Context, s config.Server) (pinned config.Server, why string)
 	summaries changeSummaryCache
 }
 

@@ -137,11 +137,12 @@ type LaunchView struct {
 	WorkingDir string   `json:"working_dir,omitempty"`
 	URL        string   `json:"url,omitempty"`
 	Headers    []string `json:"headers,omitempty" doc:"The names of the HTTP headers."`
+	Pin        string   `json:"pin,omitempty" doc:"The exact version and integrity of the package that the command starts: npm:NAME@VERSION#INTEGRITY, pypi:… or docker:…. Absent if the command chooses the version."`
 	Sandbox    string   `json:"sandbox,omitempty" doc:"What the process may read, write and reach, in words. Absent if it has no sandbox."`
 }
 
 func newLaunchView(l config.LaunchView) LaunchView {
-	v := LaunchView{Protocol: l.Protocol, Command: l.Command, Args: l.Args, Env: l.Env, WorkingDir: l.WorkingDir, URL: l.URL, Headers: l.Headers}
+	v := LaunchView{Protocol: l.Protocol, Command: l.Command, Args: l.Args, Env: l.Env, WorkingDir: l.WorkingDir, URL: l.URL, Headers: l.Headers, Pin: l.Pin}
 	if l.Sandbox != nil {
 		v.Sandbox = l.Sandbox.Text()
 	}

@@ -73,7 +73,7 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 	v.Detail = stateDetailText(&v, p)
 	if c != nil {
 		shown := c.Masked()
-		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
+		v.Command, v.Args, v.URL, v.Pin = shown.Command, shown.Args, shown.URL, shown.Pin
 		v.Trust, v.Lazy = string(c.Trust), c.Lazy
 		v.Unhinted = countUnhintedTools(s, c)
 		v.Session, v.Sandbox = string(c.Session), g.sandboxView(c, &shown)

@@ -50,6 +50,7 @@ type ServerView struct {
 	Offers          *OfferCounts         `json:"offers,omitempty" doc:"The number of known prompts, resources, templates and instructions of the server. Absent if there are none."`
 	Command         string               `json:"command,omitempty"`
 	Args            []string             `json:"args,omitempty"`
+	Pin             string               `json:"pin,omitempty" doc:"The exact version and integrity of the package that the command starts. Absent if the command chooses the version."`
 	URL             string               `json:"url,omitempty"`
 	Sandbox         *SandboxView         `json:"sandbox,omitempty" doc:"How the process of the server is limited. Absent if it has no sandbox."`
 	PID             int                  `json:"pid,omitempty"`

@@ -3,6 +3,8 @@ package process
 import (
 	"path"
 	"strings"
+
+	"mcpproxy/internal/upstream/pin"
 )
 
 // PackageRunner is a program that fetches a server before it starts it: a package manager or a
@@ -42,6 +44,9 @@ const maxWrappers = 8
 
 // DetectRunner detects the runner that a command starts, also inside a shell.
 func DetectRunner(command string, args []string) PackageRunner {
+	if len(args) > 3 && args[0] == pin.Command { // MCPProxy itself installs and starts a pinned package
+		command, args = args[3], args[4:]
+	}
 	words := append([]string{command}, args...)
 	for range maxWrappers {
 		if len(words) == 0 {

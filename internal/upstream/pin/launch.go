@@ -1,0 +1,167 @@
+package pin
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Launch is a launch by npx, uvx or docker.
+type Launch struct {
+	Kind   Kind
+	Name   string // of the package or image
+	Wanted string // the requested version, range or tag; "" if none
+	// Runner is the program with the words before its flags, such as npx or docker run.
+	Runner []string
+	Flags  []string // flags of the runner, without those that name the package
+	Bin    string   // the program of the package; "" if the command does not name it
+	Args   []string // arguments of the server
+}
+
+// runnerFlags are the flags of a runner. A flag in neither list makes the launch one that cannot be pinned, because its
+// value could be mistaken for the package.
+type runnerFlags struct{ single, valued, pkg []string }
+
+var flagsOf = map[Kind]runnerFlags{
+	NPM: {single: []string{"-y", "--yes", "-q", "--quiet", "--silent", "--prefer-offline", "--prefer-online", "--offline"},
+		valued: []string{"--registry", "--cache", "--loglevel", "--userconfig"}, pkg: []string{"-p", "--package"}},
+	PyPI: {single: []string{"-q", "--quiet", "--offline", "--isolated", "--no-progress", "--native-tls", "--refresh", "--no-cache", "-n"},
+		valued: []string{"--python", "-p", "--with", "--index", "--default-index", "--index-url", "-i", "--extra-index-url", "--cache-dir", "--prerelease", "--env-file"}, pkg: []string{"--from"}},
+	Docker: {single: []string{"-i", "-t", "-it", "-ti", "--interactive", "--tty", "--rm", "--init", "--privileged", "--read-only", "-d", "--detach", "-q", "--quiet"},
+		valued: []string{"-e", "--env", "--env-file", "-v", "--volume", "--mount", "--tmpfs", "-p", "--publish", "--name", "--network", "--net", "-w", "--workdir", "-u", "--user", "--entrypoint",
+			"-m", "--memory", "--cpus", "--platform", "--pull", "-l", "--label", "--add-host", "--cap-add", "--cap-drop", "--security-opt", "--gpus", "--device", "-h", "--hostname", "--ulimit", "--shm-size", "--runtime", "--pids-limit", "--dns", "--log-driver"}},
+}
+
+// FindLaunch reads a command. why tells why it cannot be pinned; it is "" if the command starts no package.
+func FindLaunch(command string, args []string) (l Launch, why string, ok bool) {
+	words := append([]string{command}, args...)
+	if len(words) > 2 && programName(words[0]) == "cmd" && strings.EqualFold(words[1], "/c") {
+		words = words[2:]
+	}
+	rest := words[1:]
+	switch name := programName(words[0]); {
+	case name == "npx":
+		l = Launch{Kind: NPM, Runner: words[:1]}
+	case name == "uvx":
+		l = Launch{Kind: PyPI, Runner: words[:1]}
+	case (name == "docker" || name == "podman") && len(rest) > 0 && rest[0] == "run":
+		l, rest = Launch{Kind: Docker, Runner: words[:2]}, rest[1:]
+	default:
+		return l, "", false
+	}
+	pkg, rest, why := l.readFlags(rest)
+	if why != "" {
+		return l, why, false
+	}
+	if pkg == "" && len(rest) > 0 {
+		pkg, l.Args = rest[0], rest[1:]
+	} else if len(rest) > 0 {
+		l.Bin, l.Args = rest[0], rest[1:]
+	}
+	if why = l.readPackage(pkg); why != "" {
+		return l, why, false
+	}
+	return l, "", true
+}
+
+// readFlags reads the flags of the runner, and the package if a flag names it.
+func (l *Launch) readFlags(words []string) (pkg string, rest []string, why string) {
+	known := flagsOf[l.Kind]
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if !strings.HasPrefix(word, "-") {
+			return pkg, words[i:], ""
+		}
+		if word == "--" {
+			return pkg, words[i+1:], ""
+		}
+		name, value, joined := strings.Cut(word, "=")
+		needsValue := slices.Contains(known.valued, name) || slices.Contains(known.pkg, name)
+		if needsValue && !joined {
+			if i++; i == len(words) {
+				return "", nil, "the flag " + name + " has no value"
+			}
+			value = words[i]
+		}
+		switch {
+		case slices.Contains(known.pkg, name):
+			if pkg != "" {
+				return "", nil, "it names several packages"
+			}
+			pkg = value
+		case needsValue && !joined:
+			l.Flags = append(l.Flags, name, value)
+		case needsValue || slices.Contains(known.single, name):
+			l.Flags = append(l.Flags, word)
+		default:
+			return "", nil, "MCPProxy does not know the flag " + name
+		}
+	}
+	return pkg, nil, ""
+}
+
+// readPackage reads the name and the requested version of a package.
+func (l *Launch) readPackage(pkg string) (why string) {
+	l.Name = pkg
+	switch l.Kind {
+	case NPM:
+		if at := strings.LastIndexByte(pkg, '@'); at > 0 {
+			l.Name, l.Wanted = pkg[:at], pkg[at+1:]
+		}
+		if strings.ContainsAny(l.Name, ":\\") || strings.HasPrefix(l.Name, ".") || strings.HasPrefix(l.Name, "/") || strings.Count(l.Name, "/") > 1 ||
+			strings.Contains(l.Name, "/") && l.Name[0] != '@' || strings.ContainsAny(l.Wanted, ":/") {
+			return "the package is not from an npm registry"
+		}
+	case PyPI:
+		name, version, exact := strings.Cut(pkg, "==")
+		if !exact {
+			name, version, _ = strings.Cut(pkg, "@")
+		}
+		if l.Name, l.Wanted = name, version; l.Wanted == "latest" {
+			l.Wanted = ""
+		}
+		if strings.ContainsAny(l.Name, "/:<>~!; ") || strings.ContainsAny(l.Wanted, "/:,*") || strings.HasPrefix(l.Name, ".") {
+			return "the package is not one version from a Python index"
+		}
+		if l.Bin == "" {
+			l.Bin = withoutExtras(name)
+		}
+	case Docker:
+		if strings.Contains(pkg, "@") {
+			return "the image has a digest already"
+		}
+		if at := strings.LastIndexByte(pkg, ':'); at > strings.LastIndexByte(pkg, '/') {
+			l.Name, l.Wanted = pkg[:at], pkg[at+1:]
+		}
+	}
+	if l.Name == "" || l.Name[0] == '-' || strings.ContainsAny(pkg, "$#\x00\r\n\t ") {
+		return "the command names no package"
+	}
+	return ""
+}
+
+func withoutExtras(name string) string { name, _, _ = strings.Cut(name, "["); return name }
+
+// programName returns the base name of a program without a Windows extension.
+func programName(file string) string {
+	name := strings.ToLower(path.Base(strings.ReplaceAll(file, `\`, "/")))
+	for _, kind := range []string{".exe", ".cmd", ".bat", ".ps1"} {
+		name = strings.TrimSuffix(name, kind)
+	}
+	return name
+}
+
+// flag returns the value of the last of these flags; "" if there is none.
+func (l *Launch) flag(names ...string) (value string) {
+	for i, word := range l.Flags {
+		name, joined, is := strings.Cut(word, "=")
+		switch {
+		case !slices.Contains(names, name):
+		case is:
+			value = joined
+		case i+1 < len(l.Flags):
+			value = l.Flags[i+1]
+		}
+	}
+	return value
+}
