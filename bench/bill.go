@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// The simulated session whose costs benchBill adds up.
+// The simulated session whose costs benchSurfaceCosts adds up.
 const (
 	billedSearches = 3
 	billedCalls    = 10
@@ -32,15 +32,15 @@ const requestsFile = "internal/ops/testdata/requests.tsv"
 // toolLists are the tools of servers, as the servers list them: a JSON array for each server.
 type toolLists map[string][]byte
 
-// bill is what a model reads and writes on one surface, in bytes.
-type bill struct {
+// surfaceCost is what a model reads and writes on one surface, in bytes.
+type surfaceCost struct {
 	surface             string
 	tools               int
 	start, search, call int // instructions and definitions; a search with its answer; a call with its answer, apart from the data
 }
 
-// benchBill measures the token cost of real servers' tools for a model on each surface. A token counts as four bytes.
-func benchBill(o options, dir, binary string) error {
+// benchSurfaceCosts measures the token cost of real servers' tools for a model on each surface. A token counts as four bytes.
+func benchSurfaceCosts(o options, dir, binary string) error {
 	lists, err := readToolLists(filepath.Join(o.shared, "real-servers"))
 	if err != nil {
 		return fmt.Errorf("the tool lists of real servers: %w (set -shared)", err)
@@ -50,16 +50,16 @@ func benchBill(o options, dir, binary string) error {
 		return err
 	}
 	defer stop()
-	proxy, err := startBilledProxy(lists, servers, dir, binary)
+	proxy, err := startProxyForCosts(lists, servers, dir, binary)
 	if err != nil {
 		return err
 	}
 	defer proxy.stop()
 
-	direct := bill{surface: "the servers themselves", call: callCost("read_text_file", "")}
-	names := bill{surface: "lanes, of a client that loads names and searches by itself", call: callCost("filesystem__read_text_file", "")}
+	direct := surfaceCost{surface: "the servers themselves", call: callCost("read_text_file", "")}
+	names := surfaceCost{surface: "lanes, of a client that loads names and searches by itself", call: callCost("filesystem__read_text_file", "")}
 	for server, list := range lists {
-		var tools []billedTool
+		var tools []measuredTool
 		if err := json.Unmarshal(list, &tools); err != nil {
 			return fmt.Errorf("%s: %w", server, err)
 		}
@@ -75,21 +75,21 @@ func benchBill(o options, dir, binary string) error {
 	if err := awaitTools(gateway+allPath, direct.tools); err != nil {
 		return err
 	}
-	all, err := surfaceBill(gateway, allPath)
+	all, err := measureStartCost(gateway, allPath)
 	if err != nil {
 		return err
 	}
 	all.call = names.call
-	lanes := bill{surface: "lanes", call: names.call}
+	lanes := surfaceCost{surface: "lanes", call: names.call}
 	for _, lane := range []string{"/read", "/write", "/destructive"} {
-		one, err := surfaceBill(gateway, allPath+lane)
+		one, err := measureStartCost(gateway, allPath+lane)
 		if err != nil {
 			return err
 		}
 		lanes.tools += one.tools
 		lanes.start += one.start
 	}
-	search, err := surfaceBill(gateway, "/mcp")
+	search, err := measureStartCost(gateway, "/mcp")
 	if err != nil {
 		return err
 	}
@@ -97,28 +97,28 @@ func benchBill(o options, dir, binary string) error {
 		return err
 	}
 	search.call = callCost("call_tool_read", "filesystem:read_text_file")
-	printBills(len(lists), []bill{direct, all, lanes, names, search})
+	printSurfaceCosts(len(lists), []surfaceCost{direct, all, lanes, names, search})
 	return nil
 }
 
-func printBills(servers int, bills []bill) {
+func printSurfaceCosts(servers int, costs []surfaceCost) {
 	fmt.Printf("tokens (bytes / 4) of %d servers; a session: %d searches, %d calls\n", servers, billedSearches, billedCalls)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "tools\tat start\ta search\ta call\ta session\t  surface")
-	for _, b := range bills {
+	for _, b := range costs {
 		session := b.start + billedSearches*b.search + billedCalls*b.call
 		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t  %s\n", b.tools, b.start/4, b.search/4, b.call/4, session/4, b.surface)
 	}
 	_ = w.Flush() // standard output
 }
 
-// billedTool contains the parts of a definition that clients give to a model.
-type billedTool struct {
+// measuredTool contains the parts of a definition that clients give to a model.
+type measuredTool struct {
 	Name, Description string
 	InputSchema       json.RawMessage
 }
 
-func (t *billedTool) cost() int { return len(t.Name) + len(t.Description) + len(t.InputSchema) }
+func (t *measuredTool) cost() int { return len(t.Name) + len(t.Description) + len(t.InputSchema) }
 
 // readToolLists reads the tool lists of the real servers in dir, without variants of another one.
 func readToolLists(dir string) (toolLists, error) {
@@ -179,7 +179,7 @@ func serveToolLists(lists toolLists) (addr string, stop func(), err error) {
 	return listener.Addr().String(), func() { _ = server.Close() }, nil
 }
 
-func startBilledProxy(lists toolLists, servers, dir, binary string) (*process, error) {
+func startProxyForCosts(lists toolLists, servers, dir, binary string) (*process, error) {
 	entries := map[string]any{}
 	for name := range lists {
 		entries[name] = map[string]any{"url": "http://" + servers + "/" + name, "trust": "auto"}
@@ -214,10 +214,10 @@ func awaitTools(url string, want int) error {
 	return fmt.Errorf("%s lists %d tools, want %d", url, got, want)
 }
 
-// surfaceBill returns the bytes that a client loads from a surface at its start.
-func surfaceBill(gateway, path string) (bill, error) {
+// measureStartCost returns the bytes that a client loads from a surface at its start.
+func measureStartCost(gateway, path string) (surfaceCost, error) {
 	url := gateway + path
-	b := bill{surface: path}
+	b := surfaceCost{surface: path}
 	headers, err := openSession(url)
 	if err != nil {
 		return b, err
@@ -226,7 +226,7 @@ func surfaceBill(gateway, path string) (bill, error) {
 	if err := request(url, headers, "initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`, &opened); err != nil {
 		return b, err
 	}
-	var list struct{ Tools []billedTool }
+	var list struct{ Tools []measuredTool }
 	if err := request(url, headers, "tools/list", "{}", &list); err != nil {
 		return b, err
 	}

@@ -59,7 +59,7 @@ func main() {
 	run := map[string]func(options) error{
 		"calls": withBinary("", benchCalls), "start": withBinary("", benchStartup), "catalog": withBinary(o.beside, benchCatalog), "sizes": withBinary("", benchSizes),
 		"hostile": withBinary("", benchHostile), "refusals": withBinary("", benchRefusals), "firstday": withBinary("", benchFirstDay),
-		"slow": withBinary(o.beside, benchSlow), "events": withBinary("", benchEvents), "soak": withBinary("", benchSoak), "bill": withBinary("", benchBill), "scan": benchScan, "across": benchCrossToolFindings, "faults": benchFaults,
+		"slow": withBinary(o.beside, benchSlow), "events": withBinary("", benchEvents), "soak": withBinary("", benchSoak), "bill": withBinary("", benchSurfaceCosts), "scan": benchScan, "across": benchCrossToolFindings, "faults": benchFaults,
 		// The roles in which bench starts itself.
 		"role-upstream": func(options) error { return serveUpstreamHTTP(flag.Args()) },
 		"role-sdk":      func(options) error { return serveUpstreamSDK() },

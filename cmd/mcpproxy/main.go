@@ -12,6 +12,7 @@ import (
 	"mcpproxy/internal/app"
 	"mcpproxy/internal/cli"
 	"mcpproxy/internal/demo"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // Build information. Releases set it with -ldflags "-X main.version=…". In other builds, the go command provides the
@@ -23,6 +24,10 @@ var (
 )
 
 func main() {
+	// The daemon starts this binary again to run a server in its sandbox.
+	if len(os.Args) > 1 && os.Args[1] == sandbox.ExecCommand {
+		os.Exit(sandbox.Exec(os.Args[2:]))
+	}
 	ctx, stop, again := newSignalContext()
 	defer stop()
 	// The demo starts this binary again to run its sample servers.

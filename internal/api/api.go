@@ -3,16 +3,15 @@
 // follow from the declaration and the tags of its input (op.go).
 //
 // Files:
-//   - operations.go, access.go, approvals.go, settings.go, …: declare the operations on one kind of object
-//   - op.go, right.go: an operation, its declaration and the right it requires
-//   - api.go, caller.go: serve a request: check the credentials and the right, write the response
-//   - input.go, field.go, query.go, body.go: parse and validate the input
-//   - call.go, idempotency.go: tool calls, and retries with an Idempotency-Key
+//   - operations.go: declares the operations
+//   - op.go: an operation and its declaration
+//   - api.go: serve a request: check the credentials and the right, write the response, errors and streams
+//   - input.go, body.go: parse and validate the input
+//   - call.go, idempotency.go: tool calls and changes of settings, and retries with an Idempotency-Key
 //   - client.go: the typed client
-//   - document.go, schema.go, vocabulary.go: the OpenAPI document
+//   - document.go: the OpenAPI document
 //   - signin.go: sessions of the web UI
 //   - socket*.go: the local socket
-//   - problem.go, stream.go: write errors and streams
 //
 // Guarantees:
 //   - Every operation names the right that it requires.
@@ -25,11 +24,15 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate"
@@ -37,6 +40,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // Server serves all paths under Prefix.
@@ -222,4 +226,205 @@ type actorKey struct{}
 type authenticatedActor struct {
 	auth.Actor
 	token *auth.LoadedToken
+}
+
+// requestIDHeader is copied into the record, so that a client can find the record of its request.
+const requestIDHeader = "X-Request-Id"
+
+// maxRequestID is the maximum length of a request ID that a client sends.
+const maxRequestID = 128
+
+// newCaller returns the caller of a request, as recorded in the activity log. Only an admin can set the source.
+func newCaller(r *http.Request, a auth.Actor) ops.Caller {
+	c := ops.Caller{Actor: a, Source: activity.SourceREST, RequestID: r.Header.Get(requestIDHeader)}
+	c.Origin = auth.ConnectionAddress(r)
+	switch said := activity.Source(r.Header.Get(SourceHeader)); said {
+	case activity.SourceCLI, activity.SourceUI:
+		if a.Kind == auth.Admin {
+			c.Source = said
+		}
+	}
+	if c.RequestID == "" || len(c.RequestID) > maxRequestID || !utf8.ValidString(c.RequestID) {
+		c.RequestID = rand.Text()
+	}
+	if a.FromWebUI {
+		c.Source = activity.SourceUI // no client name, because the user agent of every browser begins with Mozilla
+		return c
+	}
+	product, _, _ := strings.Cut(r.UserAgent(), " ")
+	c.ClientName, c.ClientVersion, _ = strings.Cut(problem.ClipName(product), "/")
+	return c
+}
+
+// Right is the permission that an operation requires. The zero value is invalid: New rejects an operation without a
+// right.
+type Right uint8
+
+// The rights that operations require.
+const (
+	noRight Right = iota
+	Look          // read servers, tools, the log and the status
+	Call          // call a tool, within the policy
+	Operate       // restart and log in
+	Decide        // approve, block, enable, add, remove
+	Invite        // create a sign-in code for the web UI; not from a page
+	Open          // no right, because a sign-in request contains its own proof
+)
+
+// String returns the name of the right in the OpenAPI document.
+func (r Right) String() string {
+	return [...]string{"none", "look", "call", "operate", "decide", "invite", "open"}[r]
+}
+
+// requirementText returns a sentence for the OpenAPI document.
+func (r Right) requirementText() string {
+	if r == Open {
+		return "Requires no permission: the code or key in the request identifies the user."
+	}
+	return "Requires the right to " + r.String() + "."
+}
+
+// hasRight reports whether the actor has the right.
+func hasRight(a auth.Actor, r Right) bool {
+	switch r {
+	case noRight:
+		return false
+	case Open:
+		return a.Kind != auth.Nobody
+	case Call:
+		return a.Kind == auth.Admin || a.Kind == auth.Agent && a.Name != "" // with a token, within its scope
+	case Invite:
+		return a.Kind == auth.Admin && !a.FromWebUI
+	}
+	return a.Kind == auth.Admin
+}
+
+// stallTimeout limits how long a client may stop reading from a stream.
+const stallTimeout = 30 * time.Second
+
+// serveStream sends a response while it is produced. After the first byte, an error can only abort the response.
+func serveStream(w http.ResponseWriter, r *http.Request, f ops.Download) {
+	w.Header().Set("Content-Type", f.Type)
+	if f.Name != "" {
+		w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
+	}
+	out := &flushingWriter{ResponseWriter: w, control: http.NewResponseController(w)}
+	if err := f.Stream(r.Context(), out); err == nil || r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), auth.ErrSignedOut) {
+		return
+	} else if !out.begun {
+		w.Header().Del("Content-Disposition")
+		writeProblem(w, err)
+		return
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// flushingWriter flushes each write, and returns an error if the client does not read.
+type flushingWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	begun   bool
+}
+
+func (s *flushingWriter) Write(p []byte) (int, error) {
+	s.begun = true
+	_ = s.control.SetWriteDeadline(time.Now().Add(stallTimeout)) // an error means that our own socket has no deadlines
+	n, err := s.ResponseWriter.Write(p)
+	if err == nil {
+		err = s.control.Flush()
+	}
+	return n, err
+}
+
+// problemType is the media type of RFC 9457.
+const problemType = "application/problem+json"
+
+// problemDocument is the JSON form of a problem.Problem in a response.
+type problemDocument struct {
+	Type       string          `json:"type" format:"uri" doc:"The URN of the error: urn:mcpproxy:problem: followed by the code in lower case, with dashes."`
+	Title      string          `json:"title" doc:"The title of the error. Each code has one title."`
+	Status     int             `json:"status" doc:"The HTTP status."`
+	Detail     string          `json:"detail" doc:"The error message."`
+	Code       problem.Code    `json:"code" doc:"The error code. Programs should use this field to tell errors apart."`
+	Hint       string          `json:"hint,omitempty" doc:"The recommended action. Absent if there is none."`
+	Details    problem.Details `json:"details,omitempty" doc:"Structured details of the error, such as parameter, value and allowed."`
+	ActivityID string          `json:"activity_id,omitempty" doc:"The id of the activity record of the rejected or failed call. Absent if there is no record."`
+}
+
+// newProblemDocument converts an error. It includes the record ID if the failure was recorded.
+func newProblemDocument(err error) problemDocument {
+	p := problem.From(err)
+	d := problemDocument{
+		Type:   "urn:mcpproxy:problem:" + strings.ToLower(strings.ReplaceAll(string(p.Code), "_", "-")),
+		Title:  codeTitle(p.Code),
+		Status: p.Code.HTTPStatus(),
+		Detail: p.Message, Code: p.Code, Hint: p.Hint, Details: p.Details,
+	}
+	var r *recordedError
+	if errors.As(err, &r) {
+		d.ActivityID = r.activityID
+	}
+	return d
+}
+
+// toProblem converts the document to a problem. It returns nil if d is nil.
+func (d *problemDocument) toProblem() error {
+	if d == nil {
+		return nil
+	}
+	p := problem.New(d.Code, d.Detail, d.Hint)
+	p.Details = d.Details
+	if d.ActivityID != "" {
+		p.With("activity_id", d.ActivityID)
+	}
+	return p
+}
+
+// recordedError is an error of a call, with the ID of the call's record.
+type recordedError struct {
+	error
+	activityID string
+}
+
+// Unwrap returns the problem.
+func (r *recordedError) Unwrap() error { return r.error }
+
+// codeTitle returns the title of a code, such as "Server mismatch".
+func codeTitle(c problem.Code) string {
+	words := strings.ToLower(strings.ReplaceAll(string(c), "_", " "))
+	return strings.ToUpper(words[:1]) + words[1:]
+}
+
+func writeProblem(w http.ResponseWriter, err error) { newProblemDocument(err).writeTo(w) }
+
+func (d problemDocument) writeTo(w http.ResponseWriter) {
+	body, err := wirejson.MarshalWithoutHTMLEscape(d)
+	if err != nil {
+		// Details that cannot be encoded are a bug, but the other members are still useful.
+		d.Details = nil
+		body, _ = wirejson.MarshalWithoutHTMLEscape(d)
+	}
+	if d.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
+	}
+	w.Header().Set("Content-Type", problemType)
+	w.WriteHeader(d.Status)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// WriteForbidden answers a request whose Host or Origin was rejected, with the reason.
+func WriteForbidden(w http.ResponseWriter, why string) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	writeProblem(w, problem.Newf(problem.Forbidden, "Forbidden: %s.", why).
+		WithHint("Use 127.0.0.1 or localhost, from a program or from MCPProxy's own pages. Other hosts must be in trusted_hosts of the configuration."))
+}
+
+// newMethodNotAllowed returns the document for a method that the path does not support. No problem code has this HTTP
+// status.
+func newMethodNotAllowed(method, path string, allowed []string) problemDocument {
+	d := newProblemDocument(problem.Newf(problem.InvalidRequest, "%s is not possible at %s.", method, path).
+		WithHint(fmt.Sprintf("Use %s.", joinOr(allowed))).With("allowed", allowed))
+	d.Status = http.StatusMethodNotAllowed
+	return d
 }

@@ -1,11 +1,13 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"time"
 
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/wirejson"
@@ -137,4 +139,93 @@ func (in *CallInput) setMember(of *inputSpec, name string, value []byte) error {
 		return err
 	}
 	return nil
+}
+
+// Change changes one setting of a server. The body has exactly one member.
+type Change struct{ ops.ServerChange }
+
+// Example returns an example for the OpenAPI document.
+func (Change) Example() string { return `one of them, such as {"enabled": false}` }
+
+func (*Change) bodyType() any { return ops.ChangeableServerSettings{} }
+
+func (in *Change) parseBody(of *inputSpec, body []byte) error {
+	members, asked := 0, inputField{}
+	err := of.eachMember(body, func(name string, value []byte) (err error) {
+		asked, err = of.bodyField(name)
+		in.Key, in.Value = name, value
+		members++
+		return err
+	})
+	if err == nil && members != 1 {
+		err = problem.Newf(problem.InvalidRequest, "The body of the request has %d members, but must have exactly one.", members).
+			WithHint("Send " + of.exampleBody() + ".")
+	}
+	if err != nil {
+		return err
+	}
+	on, isBool := wirejson.Bool(in.Value)
+	switch {
+	case asked.schema.typeName() == "boolean" && !isBool,
+		asked.schema.typeName() == "array" && wirejson.Kind(in.Value) != '[' && wirejson.Kind(in.Value) != 'n':
+		return asked.wrongTypeError()
+	case in.Key == "quarantined" && !on:
+		return newInvalidValueError(in.Key, "false", "true").
+			WithHint("To end a quarantine, review GET " + Prefix + "/servers/" + escapePathSegment(in.Name) + "/review and approve what it shows.")
+	case wirejson.Kind(in.Value) == 'n':
+		in.Value = nil
+	}
+	return nil
+}
+
+// MarshalJSON encodes the body.
+func (in Change) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]json.RawMessage{in.Key: in.Value})
+}
+
+func changeServer(a *ops.Admin, ctx context.Context, c ops.Caller, in Change) (ops.ServerView, error) {
+	return a.ChangeServer(ctx, c, in.ServerChange)
+}
+
+// ToolChange changes the settings of a tool. The body has the members to change; null removes a setting.
+type ToolChange struct{ ops.ToolChange }
+
+// Example returns an example for the OpenAPI document.
+func (ToolChange) Example() string { return `{"alias": "new_bug", "always": true}` }
+
+func (*ToolChange) bodyType() any { return ops.ChangeableToolSettings{} }
+
+func (in *ToolChange) parseBody(of *inputSpec, body []byte) error {
+	err := of.eachMember(body, func(name string, value []byte) error {
+		asked, err := of.bodyField(name)
+		if err != nil {
+			return err
+		}
+		_, isBool := wirejson.Bool(value)
+		switch {
+		case wirejson.Kind(value) == 'n':
+			value = nil
+		case isBool != (asked.schema.typeName() == "boolean"), !isBool && wirejson.Kind(value) != '"':
+			return asked.wrongTypeError()
+		}
+		in.Changes = append(in.Changes, config.ToolSettingChange{Key: name, Value: bytes.Clone(value)})
+		return nil
+	})
+	if err == nil && len(in.Changes) == 0 {
+		err = problem.New(problem.InvalidRequest, "The body of the request changes nothing.", "Send "+of.exampleBody()+".")
+	}
+	return err
+}
+
+// MarshalJSON encodes the body.
+func (in ToolChange) MarshalJSON() ([]byte, error) {
+	body := map[string]json.RawMessage{}
+	for _, one := range in.Changes {
+		body[one.Key] = one.Value
+	}
+	return json.Marshal(body)
+}
+
+func changeTool(a *ops.Admin, ctx context.Context, c ops.Caller, in ToolChange) (ops.ToolView, error) {
+	return a.ChangeTool(ctx, c, in.ToolChange)
 }

@@ -73,7 +73,7 @@ func (r *idempotentCalls) callOnce(ctx context.Context, key idempotencyKey, body
 		select {
 		case <-one.done:
 		case <-ctx.Done():
-			return nil, problem.New(problem.Interrupted, "The caller disconnected before the first call with this Idempotency-Key had ended.", "Repeat the request with the same key.").Because(ctx.Err())
+			return nil, problem.New(problem.Interrupted, "The caller disconnected before the first call with this Idempotency-Key ended.", "Repeat the request with the same key.").Because(ctx.Err())
 		}
 		return one.answer, one.err
 	}

@@ -175,7 +175,7 @@ func (f *fake) Approvals(context.Context, ops.Caller, ops.PendingApprovalsQuery)
 	return ops.Waiting{Tools: []ops.WaitingTool{{Name: "github:x", Server: "github", Tool: "x", PendingInfo: ops.PendingInfo{Reason: "new", Fingerprint: seenPrint}}}}, nil
 }
 
-// An action affects exactly the named tool, whatever characters its name contains.
+// An action affects exactly the named tool, even if the name has unusual characters.
 func TestActionsOnToolsWithAnyName(t *testing.T) {
 	t.Parallel()
 	f := &fake{}

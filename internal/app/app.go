@@ -2,15 +2,14 @@
 //
 // Files:
 //   - app.go: opens, connects, runs and stops all parts
-//   - http.go, root_handler.go, ready.go, metrics.go: listeners, routes, the check of Host and Origin, /readyz, /metrics
-//   - loopback.go, listen_error.go, lock.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
+//   - http.go: listeners, routes, the check of Host and Origin, /readyz, /metrics
+//   - loopback.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
 //   - launch.go, secrets.go, session_needs.go: decide which servers run, read their secrets, and know which clients need a session of their own
-//   - recorder.go, records.go: record events of servers, approvals and the configuration
-//   - presence.go, signature_wait.go: presence: its anchor, and waiting for signatures
-//   - apps.go: declares MCP Apps to servers once a client supports them
-//   - instances.go, restore.go: apply decisions of other instances; store decisions again in a new database
+//   - records.go: record events of servers, approvals and the configuration
+//   - presence.go: presence: its anchor, and waiting for signatures
+//   - instances.go: apply decisions of other instances; store decisions again in a new database
 //   - clients.go: operations on the MCP clients of the account
-//   - terminal.go, welcome.go, logger.go: output for a user and the log
+//   - terminal.go: output for a user and the log
 //   - gc.go: tunes the garbage collector
 //
 // Guarantees:
@@ -45,6 +44,7 @@ import (
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/mcp/httpserver"
@@ -60,6 +60,7 @@ import (
 	"mcpproxy/internal/upstream/compat"
 	"mcpproxy/internal/upstream/oauth"
 	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 	"mcpproxy/internal/upstream/secret"
 	"mcpproxy/internal/web"
 )
@@ -101,7 +102,7 @@ type Options struct {
 	Ready func(DaemonLocation)
 }
 
-// DaemonLocation is where a daemon answers.
+// DaemonLocation contains the address and the files of a daemon.
 type DaemonLocation struct {
 	Address    string // of the HTTP listener, host:port
 	Socket     string
@@ -133,6 +134,7 @@ type daemon struct {
 	upstreams    *compat.ServerSet
 	offers       *catalog.PrimitiveGuard
 	approvals    *ask.Waiter
+	pause        *pause.Switch
 	consent      *ops.CallApprovals
 	gate         *gate.Gate
 	gateway      *ops.Gateway
@@ -330,8 +332,10 @@ func (d *daemon) createServices() error {
 	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version, Notify: d.announceLogin})
 	d.onClose(d.logins.Close)
 	d.needs = newLearnedNeeds(d.store, d.logger)
+	sandboxes := sandbox.NewSystem(cfg.DataDir, d.live.Path())
 	d.upstreams = compat.NewServerSet(upstream.Options{
-		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
+		Sandboxes: sandboxes,
+		Logger:    d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
 		Observer: &serverEventRecorder{Catalog: d.catalog, log: d.log, logger: d.logger, terminal: d.terminal}, ClientVersion: d.opt.Version,
 		MaxMessage: maxMessage, AccountFor: serverLoginLookup(d.logins), NeedLearned: d.needs.learn, DeclareApps: wasAppsClientSeen(cfg.DataDir),
 	})
@@ -347,15 +351,16 @@ func (d *daemon) createServices() error {
 	d.offers = catalog.NewPrimitiveGuard(d.catalog, d.upstreams, d.logger)
 	asks := d.store.ApprovalQuestions()
 	d.approvals = ask.NewWaiter(asks, d.presence, time.Now, func() { d.events.PendingChanged() })
+	d.pause = pause.New(d.pauseStore(cfg.DataDir), func() { d.events.PauseChanged() })
 	d.gate = gate.New(gate.Deps{
-		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.ServerEndpoint, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
+		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.ServerEndpoint, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals, Pause: d.pause,
 		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.CallKey, a ask.Answer) error {
 			return d.consent.AnswerByClient(ctx, by, question, k, a)
 		},
 		Presence: d.presence.IsOn, Logins: d.logins, Proposed: d.book.IsProposed, Observer: telemeter, Logger: d.logger,
 	})
 	d.gateway = ops.NewGateway(ops.GatewayDeps{
-		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams,
+		Gate: d.gate, Book: d.book, Presence: d.presence, Upstreams: d.upstreams, Sandboxes: sandboxes,
 		Log: d.log, Logins: d.logins, ObserveSearch: telemeter.ObserveSearch,
 		About: ops.DaemonInfo{
 			Version: d.opt.Version, StartedAt: d.started, ConfigPath: d.live.Path(),
@@ -423,27 +428,19 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 		})
 	}
 	d.announceReady()
-	d.running.Go(func() { d.catalog.Run(ctx) })
-	d.running.Go(func() { d.storeDecisionsAgainOnReopen(ctx) })
-	d.running.Go(func() { d.tokens.Run(ctx) })
-	d.running.Go(func() { d.needs.run(ctx) })
-	d.running.Go(func() { d.mcp.Run(ctx) })
-	d.running.Go(func() { d.followOtherInstances(ctx) })
-	d.running.Go(func() { d.gateway.RunLearning(ctx) })
-	d.running.Go(func() { d.watchForDeletedFiles(ctx) })
-	d.running.Go(func() { d.recordAnchorFingerprintDaily(ctx) })
+	for _, run := range []func(context.Context){
+		d.readPause, d.catalog.Run, d.storeDecisionsAgainOnReopen, d.tokens.Run, d.needs.run, d.mcp.Run, d.followOtherInstances,
+		d.gateway.RunLearning, d.watchForDeletedFiles, d.recordAnchorFingerprintDaily, d.offers.FollowListChanges,
+		d.logPendingReviews, d.events.Run, d.notifier.Run, d.values.readUntilDone,
+	} {
+		d.running.Go(func() { run(ctx) })
+	}
 	d.running.Go(func() { d.configSignal.followPresenceSetting(ctx, d.live, d.signedChanged) })
-	d.running.Go(func() { d.offers.FollowListChanges(ctx) })
-	d.running.Go(func() { d.logPendingReviews(ctx) })
-	d.running.Go(func() { d.events.Run(ctx) })
-	d.running.Go(func() { d.notifier.Run(ctx) })
-	d.running.Go(func() { d.values.readUntilDone(ctx) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() {
 		d.live.Run(ctx, d.catalog, d.gate, d.launcher, d.notifier, logLevelUpdater{d.level}, d.configSignal)
 	})
-	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
-		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
+	d.recordSystemEvent("start", d.opt.Version)
 
 	var err error
 	select {
@@ -457,8 +454,7 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	if installing := d.upstreams.InstallingServers(); len(installing) > 0 {
 		d.reportStop("Waiting up to %v for the package managers of %s to finish. Press Ctrl-C again to stop immediately.", installTimeout, strings.Join(installing, ", "))
 	}
-	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
-		Metadata: activity.Metadata{Action: "stop"}})
+	d.recordSystemEvent("stop", "")
 	return err
 }
 

@@ -16,19 +16,6 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// clientTokenIssuer creates tokens for clients.
-type clientTokenIssuer struct{ *ops.AccessOperations }
-
-func (t clientTokenIssuer) Make(ctx context.Context, by ops.Caller, name, profile string) (string, error) {
-	made, err := t.CreateToken(ctx, by, ops.CreateTokenRequest{Name: name, Profile: profile})
-	return made.Token, err
-}
-
-func (t clientTokenIssuer) Revoke(ctx context.Context, by ops.Caller, name string) error {
-	_, err := t.RevokeToken(ctx, by, ops.TokenRef{Name: name})
-	return err
-}
-
 // newClientOperations returns the operations on MCP clients of the account that runs MCPProxy. A daemon belongs to no project, so it reads only global files.
 func (d *daemon) newClientOperations(dataDir string, tokens *ops.AccessOperations) (*ops.ClientOperations, error) {
 	env, err := clients.SystemEnv(runtime.GOOS)
@@ -55,7 +42,7 @@ func (d *daemon) newClientOperations(dataDir string, tokens *ops.AccessOperation
 		Run: func(ctx context.Context, argv []string) (string, error) {
 			return process.RunCommand(ctx, argv, os.Environ())
 		},
-		Tokens: clientTokenIssuer{tokens},
+		Tokens: tokens,
 	}
 	return &ops.ClientOperations{Account: account, Gateway: d.gateway}, err
 }

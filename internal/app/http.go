@@ -2,16 +2,20 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/mcp/httpserver"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/ops/telemetry"
 	"mcpproxy/internal/web"
 )
 
@@ -76,7 +80,7 @@ func (d *daemon) createHTTPServers(mcp, rest, ui, metrics http.Handler) {
 		listener := httpserver.New(l, d.listeners[0].Options)
 		d.running.Go(func() {
 			if err := d.servers[0].Serve(listener); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-				d.logger.Error("a listener of the web UI has ended", "address", l.Addr(), "error", err)
+				d.logger.Error("a listener of the web UI stopped", "address", l.Addr(), "error", err)
 			}
 		})
 	}}
@@ -91,4 +95,144 @@ func serveNotFound(w http.ResponseWriter, _ *http.Request) {
 func writeOK(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, "ok\n") // the client has disconnected; no one reads the error
+}
+
+// rootHandler checks Host and Origin of every request before routing, because the router also redirects and answers requests.
+type rootHandler struct {
+	mcp     http.Handler // has the same check, and rejects in the form of MCP
+	rest    http.Handler
+	trusted func() []string
+}
+
+// ServeHTTP routes a request that passes the check.
+func (e *rootHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.HasPrefix(r.RequestURI, "/")
+	if plain, ok := strings.CutSuffix(r.URL.Path, "/"); ok && path && r.URL.RawPath == "" && isMCPPath(plain) {
+		r = r.Clone(r.Context()) // some clients append a slash
+		r.URL.Path = plain
+	}
+	if path && r.URL.RawPath == "" && isMCPPath(r.URL.Path) {
+		e.mcp.ServeHTTP(w, r)
+		return
+	}
+	why := auth.HostOrOriginRefusal(r, e.trusted())
+	if why == "" && !path {
+		// A host in the target replaces the Host header, which then was not checked.
+		why = "the target of the request is not a path"
+	}
+	if why != "" {
+		w.Header().Set("Connection", "close") // do not wait for the body
+		if r.URL.Path == api.Prefix || strings.HasPrefix(r.URL.Path, api.Prefix+"/") {
+			api.WriteForbidden(w, why)
+			return
+		}
+		http.Error(w, "Forbidden: "+why+".", http.StatusForbidden)
+		return
+	}
+	e.rest.ServeHTTP(w, r)
+}
+
+// isMCPPath reports whether the path is an MCP endpoint in its canonical form.
+func isMCPPath(path string) bool {
+	rest, ok := strings.CutPrefix(path, "/mcp/")
+	if !ok {
+		return path == "/mcp"
+	}
+	kind, name, _ := strings.Cut(rest, "/")
+	name = strings.TrimSuffix(name, "/mcp") // some clients append /mcp
+	switch kind {
+	case "all":
+		return slices.Contains(allPaths, strings.TrimSuffix(rest, "/mcp"))
+	case "p":
+		var all string
+		if name, all, ok = strings.Cut(name, "/"); ok && !slices.Contains(allPaths, all) {
+			return false
+		}
+	case "servers", "s":
+	default:
+		return false
+	}
+	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/")
+}
+
+// allPaths are the ends of the paths of all servers, and of their lanes.
+var allPaths = []string{"all", "all/read", "all/write", "all/destructive"}
+
+// startupWait limits how long readiness waits for the tools of servers that were never listed.
+const startupWait = 2 * time.Minute
+
+// serveReady answers 200 when calls can be recorded and answered.
+func (d *daemon) serveReady(w http.ResponseWriter, _ *http.Request) {
+	if h := d.log.Health(); h.Degraded {
+		http.Error(w, "the activity log is degraded: "+h.Message, http.StatusServiceUnavailable)
+		return
+	}
+	if n := d.countServersWithoutTools(); n > 0 {
+		http.Error(w, fmt.Sprintf("it has just started, and %d server(s) have not listed their tools yet", n), http.StatusServiceUnavailable)
+		return
+	}
+	writeOK(w)
+}
+
+// countServersWithoutTools returns how many servers readiness still waits for. Servers that fail later do not matter.
+func (d *daemon) countServersWithoutTools() (n int) {
+	if d.toolsKnown.Load() {
+		return 0
+	}
+	for _, s := range d.catalog.Current().Servers() {
+		if s.AwaitsFirstList() {
+			n++
+		}
+	}
+	if n == 0 || time.Since(d.started) > startupWait {
+		d.toolsKnown.Store(true)
+		return 0
+	}
+	return n
+}
+
+// telemetryState returns the current values of the gauges.
+func (d *daemon) telemetryState() telemetry.ProxyState {
+	health := d.log.Health()
+	s := telemetry.ProxyState{
+		Waiting: d.gate.QueueLength(), Sessions: d.mcp.SessionCount(), Servers: map[string]int{},
+		Degraded: health.Degraded, Backlog: health.Backlog, SpoolBytes: health.Spool, Records: health.Records,
+	}
+	var tools ops.Counts
+	for _, server := range d.catalog.Current().Servers() {
+		if !server.Enabled {
+			s.Servers["disabled"]++
+			continue
+		}
+		s.Servers[ops.DisplayedServerState(server)]++
+		for _, t := range server.Tools {
+			tools.AddTool(t)
+		}
+	}
+	s.Tools = tools.ByStatus()
+	return s
+}
+
+// metricsHandler serves /metrics. Because they name servers, they require the same credentials as MCP, and a token with a limited scope may not read them.
+func (d *daemon) metricsHandler(authenticator *auth.Authenticator, profiles auth.ProfileRuleFunc, metrics http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if d.live.Current().RequireMCPAuth {
+			who, token, err := authenticator.IdentifyRequest(r)
+			if err != nil || who.Kind != auth.Admin && !hasFullScope(token, profiles) {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
+				http.Error(w, "With require_mcp_auth, the metrics require the API key or an agent token without limits: send it as Authorization: Bearer.", http.StatusUnauthorized)
+				return
+			}
+		}
+		metrics.ServeHTTP(w, r)
+	}
+}
+
+// hasFullScope reports whether a token allows all servers and lanes.
+func hasFullScope(token *auth.LoadedToken, profiles auth.ProfileRuleFunc) bool {
+	if token == nil {
+		return false
+	}
+	within := auth.NewCallerBounds(token, "", profiles).Scope()
+	return within.AllowsAllServers() && within.AllowsAllLanes()
 }

@@ -87,7 +87,7 @@ func startableServers(cfg *config.Config, book *approval.Book) (all []config.Ser
 func newUpstreamSpec(cfg *config.Config, s config.Server, book *approval.Book) upstream.Spec {
 	return upstream.Spec{
 		Name: s.Name, Transport: upstream.Transport(s.Protocol),
-		Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir,
+		Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir, Sandbox: s.Sandbox,
 		URL: s.URL, Headers: s.Headers, AllowPrivate: s.AllowPrivate, ConnectTimeout: cfg.ConnectTimeout, Secrets: s.SecretValues(),
 		Review:      catalog.IsQuarantined(s, book.ServerView(s.Name)),
 		IdleTimeout: cfg.IdleTimeout, Lazy: s.Lazy, TrySSE: s.TrySSE,

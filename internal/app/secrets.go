@@ -88,7 +88,7 @@ func (s *secretCache) valueFor(name string) (string, error) {
 	case errors.Is(h.err, secret.ErrLocked):
 		return "", problem.TrustedTextErrorf("the secret %s is in the keyring of the system, which MCPProxy cannot use: unlock it and restart MCPProxy, or run `mcpproxy secrets set %s`", name, name)
 	case h.err != nil:
-		return "", problem.TrustedTextErrorf("the secret %s cannot be read: the log of MCPProxy has the reason, `mcpproxy secrets set %s` sets it again", name, name)
+		return "", problem.TrustedTextErrorf("the secret %s cannot be read: see the log of MCPProxy for the reason, or set it again with `mcpproxy secrets set %s`", name, name)
 	}
 	return h.value, nil
 }

@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// needStore stores which clients need a session of their own with a server.
+// needStore stores which clients need their own session with a server.
 type needStore interface {
 	LearnedSessions(ctx context.Context) ([]store.LearnedSession, error)
 	SaveLearnedSession(ctx context.Context, l store.LearnedSession) error
@@ -51,7 +51,7 @@ func (n *learnedNeeds) load() {
 	defer cancel()
 	stored, err := n.store.LearnedSessions(ctx)
 	if err != nil {
-		n.logger.Warn("which clients need a session of their own with a server cannot be read", "error", err)
+		n.logger.Warn("could not read which clients need their own session with a server", "error", err)
 		return
 	}
 	n.mu.Lock()
@@ -102,7 +102,7 @@ func (n *learnedNeeds) run(ctx context.Context) {
 		n.mu.Unlock()
 		for _, l := range batch {
 			if err := n.store.SaveLearnedSession(ctx, l); err != nil { // it is learned again after a restart
-				n.logger.Warn("that clients need a session of their own with a server cannot be stored", "server", l.Server, "need", l.Need, "error", err)
+				n.logger.Warn("could not store which clients need their own session with a server", "server", l.Server, "need", l.Need, "error", err)
 			}
 		}
 	}

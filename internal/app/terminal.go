@@ -11,7 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/store/redact"
+	"mcpproxy/internal/upstream"
 )
 
 // terminalHandler is a slog.Handler that writes lines for a user at a terminal.
@@ -99,4 +102,68 @@ func toPrintableLine(s string) string {
 		}
 		return r
 	}, s))
+}
+
+// printWelcome tells the user the next steps.
+func (d *daemon) printWelcome() {
+	p := d.terminal
+	if isMissing(d.live.Path()) {
+		p.printLine("Welcome to MCPProxy. There are no servers yet. Add some with")
+		p.printLine("  mcpproxy upstream add NAME -- COMMAND …     or     mcpproxy upstream add NAME --url URL")
+		p.printLine("in another terminal. They are stored in %s.", d.live.Path())
+		p.printLine("")
+	}
+	p.printLine("MCPProxy %s is running. Address for your MCP clients:", d.opt.Version)
+	p.printLine("  http://%s/mcp", d.tcp.Addr())
+	p.printLine("or the command `mcpproxy stdio`. Web UI: `mcpproxy ui`. To see the state, run `mcpproxy status`. Data: %s.", d.live.Current().DataDir)
+	p.printLine("Press Ctrl-C to stop MCPProxy and its servers. Running calls may finish.")
+	p.printLine("")
+}
+
+// logPendingReviews logs, once the approvals are loaded, whether approvals were lost, and which servers wait for review.
+func (d *daemon) logPendingReviews(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-d.book.LoadedChan():
+	}
+	for _, warning := range d.gateway.MissingApprovalWarnings() {
+		d.logger.Warn(warning)
+	}
+	for _, s := range d.live.Current().Servers {
+		if s.Enabled && catalog.IsQuarantined(s, d.book.ServerView(s.Name)) {
+			d.terminal.printEvent("%s waits for your review: mcpproxy upstream approve %s", s.Name, s.Name)
+		}
+	}
+}
+
+// printState tells the user about a server's new state.
+func (r *serverEventRecorder) printState(s upstream.State) {
+	switch s.Phase {
+	case upstream.Ready:
+		r.terminal.printEvent("%s is ready.", s.Name)
+	case upstream.Failed:
+		why, _, _ := strings.Cut(strings.TrimSpace(s.LastError), "\n")
+		r.terminal.printEvent("%s cannot be used: %s (mcpproxy upstream logs %s)", s.Name, toPrintableLine(why), s.Name)
+	}
+}
+
+// newLogger returns a logger that writes text, JSON lines or lines for a user. Values are masked, because callers and servers choose some of them.
+func newLogger(to io.Writer, format string, level *slog.LevelVar, person *terminalHandler) *slog.Logger {
+	if person != nil {
+		return slog.New(person)
+	}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: redact.Attr}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(to, options))
+	}
+	return slog.New(slog.NewTextHandler(to, options))
+}
+
+// logLevelUpdater follows the configured level.
+type logLevelUpdater struct{ *slog.LevelVar }
+
+// PrepareConfig implements config.Component.
+func (l logLevelUpdater) PrepareConfig(next *config.Config) (func(), error) {
+	return func() { _ = l.UnmarshalText([]byte(next.LogLevel)) }, nil // config has validated the name
 }

@@ -133,15 +133,15 @@ var reservedImports = []struct {
 		"the file is config's"},
 	{[]string{"github.com/tailscale/hujson"}, []string{"clients/textedit", "clients", "config"},
 		"JSON with comments is read and edited by textedit, for config and clients"},
-	{[]string{"os/exec"}, []string{"upstream/process", "cli/browser.go", "cli/pager.go", "app/autostart", "packaging", "bench", "demo", "testutil/mcptest", "testutil/faultfs", "testutil/faultrun", "testutil/pgtest"},
-		"upstream/process starts processes and ends them; cli opens the browser and runs the pager; autostart runs the managers of services"},
+	{[]string{"os/exec"}, []string{"upstream/process", "upstream/sandbox", "cli/browser.go", "cli/pager.go", "app/autostart", "packaging", "bench", "demo", "testutil/mcptest", "testutil/faultfs", "testutil/faultrun", "testutil/pgtest"},
+		"upstream/process starts processes and ends them; upstream/sandbox asks interpreters where they are, and starts itself again; cli opens the browser and runs the pager; autostart runs the managers of services"},
 	{[]string{module + "/internal/mcp/transport"}, []string{"upstream", "upstream/compat", "app"},
 		"a connection sends what it is given: who calls a tool goes to a ServerEndpoint, which wants the proof"},
 	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"upstream/secret"},
 		"what is secret and kept is sealed in one place"},
 	{[]string{"golang.org/x/crypto/argon2"}, []string{"gate/presence"},
 		"a passphrase opens one thing"},
-	{[]string{"testing"}, []string{"testutil/authtest", "testutil/mcptest", "store/storetest", "testutil/pgtest", "gate/approval/approvaltest", "catalog/catalogtest", "gate/presence/presencetest"},
+	{[]string{"testing"}, []string{"testutil/authtest", "testutil/mcptest", "testutil/pgtest", "gate/approval/approvaltest", "catalog/catalogtest", "gate/presence/presencetest"},
 		"tests stand in _test.go files"},
 }
 

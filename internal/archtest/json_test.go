@@ -16,7 +16,6 @@ var handWrittenReaders = map[string]string{
 	"store/redact":                       "finds credentials in any text, of which JSON is one",
 	"store/activity.scanStringByte":      "ends a text that was cut anywhere, and so is no JSON",
 	"clients/textedit.TokenLength":       "JSON with comments",
-	"mcp/result.parseString":             "the strings of jq, in which expressions stand",
 	"gate/classify.hasTooManyCommands":   "the quotes of shell lines",
 	"gate/classify.isSelfContained":      "the quotes of SQL",
 	"upstream/oauth.sanitizeErrorCode":   "leaves characters out of a code",

@@ -31,7 +31,7 @@ func (c *Catalog) admitTools(ctx context.Context, server string, old *toolList, 
 	_, infer, _ := c.serverConfig(server)
 	before := old.analyzedToolSet()
 	return admitDefinitions(ctx, c, server, entries, func(e *analyzedTool) approval.CandidateDefinition { return e.approvalCandidate(infer) },
-		func(e *analyzedTool) bool { return !tell || before[e] }, "the tools of a server cannot be accepted now")
+		func(e *analyzedTool) bool { return !tell || before[e] }, "could not accept the tools of a server")
 }
 
 // admitDefinitions accepts the definitions that the server's trust allows. It reports accepted definitions, and those

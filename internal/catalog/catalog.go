@@ -277,7 +277,7 @@ func (c *Catalog) loadSavedTools(ctx context.Context) {
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			c.Logger.Warn("the last known tools cannot be loaded", "error", err)
+			c.Logger.Warn("could not load the last known tools", "error", err)
 		}
 		return
 	}
@@ -327,7 +327,7 @@ func (c *Catalog) saveAndAdmitLoop(ctx context.Context) {
 		for server, l := range save {
 			if err := c.Store.SaveTools(ctx, server, l.rawDefinitions()); err != nil {
 				if ctx.Err() == nil {
-					c.Logger.Warn("the tools of a server cannot be remembered", "server", server, "error", err)
+					c.Logger.Warn("could not store the tools of a server", "server", server, "error", err)
 				}
 				continue
 			}

@@ -102,8 +102,8 @@ func (l *toolList) analyzedToolSet() map[*analyzedTool]bool {
 // Tool is a tool with its status and effective hints. It is immutable.
 type Tool struct {
 	*tool.Definition
-	// Effective contains, for each hint, the override if it sets the hint, else the server's hint, else, if the
-	// configuration enforces inference, the inferred hint.
+	// Effective contains, for each hint, the override if it sets the hint, else the server's hint, else what a trusted
+	// sandbox proves, else, if the configuration enforces inference, the inferred hint.
 	Effective  tool.Hints
 	CallWith   policy.CallToolVariant
 	Status     policy.ToolStatus
@@ -113,6 +113,7 @@ type Tool struct {
 	entry      *analyzedTool
 	undeclared bool                   // neither the server nor an override declares its hints
 	override   tool.Hints             // from hint_overrides
+	proven     tool.Hints             // by a trusted sandbox
 	settings   *config.ToolSettings   // from tools of its server; nil if there are none
 	shown      *tool.Definition       // as agents see it
 	shadowedBy string                 // see ShadowedBy

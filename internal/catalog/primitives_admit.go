@@ -60,7 +60,7 @@ func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.
 func (c *Catalog) admitPrimitives(ctx context.Context, server string, offers []*Primitive, known func(*Primitive) bool) (accepted int, done bool) {
 	ctx, cancel := context.WithTimeout(ctx, admitTimeout)
 	defer cancel()
-	return admitDefinitions(ctx, c, server, offers, (*Primitive).ApprovalCandidate, known, "the definitions of a server cannot be accepted now")
+	return admitDefinitions(ctx, c, server, offers, (*Primitive).ApprovalCandidate, known, "could not accept the definitions of a server")
 }
 
 // FilterClientList evaluates each element of a list that a server sent to a client in the client's own session, and

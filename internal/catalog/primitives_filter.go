@@ -36,7 +36,7 @@ func (g *PrimitiveGuard) FilterResult(ctx context.Context, server, method string
 }
 
 func ambiguousListError(server string, l ListKind) *problem.Problem {
-	return problem.Newf(problem.UpstreamError, "Server '%s' lists its %s in a way that can be read in two.", server, l.ResultMember()).
+	return problem.Newf(problem.UpstreamError, "The answer of server '%s' has more than one member '%s'.", server, l.ResultMember()).
 		WithHint("The server breaks the protocol; see its log with `mcpproxy upstream logs " + server + "`.")
 }
 

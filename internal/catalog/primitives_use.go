@@ -26,7 +26,7 @@ func primitivesUsedBy(r *session.Request) (used []primitiveRef, bad *problem.Pro
 	params := r.Params
 	find := func(part json.RawMessage, member string) json.RawMessage {
 		if !hasAtMostOneMember(part, member) {
-			bad = problem.Newf(problem.InvalidParameter, "%s is spelled in a way that can be read in two", member).With("parameter", member)
+			bad = problem.Newf(problem.InvalidParameter, "The request has more than one member '%s'.", member).With("parameter", member)
 		}
 		return wirejson.Find(part, member)
 	}
@@ -130,7 +130,7 @@ func (g *PrimitiveGuard) filterSubscription(ctx context.Context, server string, 
 	wanted := wirejson.Find(r.Params, "notifications")
 	uris := wirejson.Find(wanted, "resourceSubscriptions")
 	if !hasAtMostOneMember(r.Params, "notifications") || !hasAtMostOneMember(wanted, "resourceSubscriptions") {
-		return nil, problem.New(problem.InvalidParameter, "notifications.resourceSubscriptions is spelled in a way that can be read in two", "")
+		return nil, problem.New(problem.InvalidParameter, "The request has more than one member notifications or resourceSubscriptions.", "")
 	}
 	if wirejson.Kind(uris) != '[' {
 		return r, nil

@@ -108,7 +108,7 @@ func (c *Catalog) recheckServer(ctx context.Context, server string, candidates [
 	held, err := c.Approvals.HoldCrossServerInstructions(ctx, server, rules, candidates)
 	if err != nil {
 		if ctx.Err() == nil {
-			c.Logger.Warn("definitions that give instructions about tools of other servers cannot be held now", "server", server, "error", err)
+			c.Logger.Warn("could not put definitions that give instructions about tools of other servers back under review", "server", server, "error", err)
 		}
 		return false
 	}

@@ -11,7 +11,7 @@ func (t *Tool) FactsForActivityRecord() tool.DecisionFacts {
 		return *j
 	}
 	j := tool.DecisionFacts{
-		Hints: tool.ResolveHints(t.Effective, t.override, t.Hints), Overridden: tool.OverriddenHints(t.override, t.Hints),
+		Hints: tool.ResolveHints(t.Effective, t.override, t.Hints, t.proven), Overridden: tool.OverriddenHints(t.override, t.Hints),
 		CallWith: t.CallWith.String(), Fingerprint: t.Fingerprint().String(),
 	}
 	if policy.HintsUnset(t.Hints) {

@@ -8,6 +8,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/classify"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/upstream"
 )
@@ -162,11 +163,21 @@ func newConfiguredTool(server config.Server, infer policy.InferMode, e *analyzed
 		}
 	}
 	t.Effective = t.override.WithDefaults(t.Effective)
+	var inferred classify.Inference
+	if areInferredHintsEnforced(infer) && policy.HintsUnset(t.Effective) { // else hints are inferred on demand
+		inferred = e.classification.InferredHints()
+	}
+	if server.TrustSandbox {
+		counts := inferred.Operation
+		if inferred.Unsure { // only the cautious default
+			counts = policy.NoOperation
+		}
+		t.proven = policy.ProvenHints(t.Effective, counts, policy.SandboxProof{ReadOnly: server.Sandbox.ProvesReadOnly(), NoNetwork: server.Sandbox.ProvesNoNetwork()})
+		t.Effective = t.Effective.WithDefaults(t.proven)
+	}
 	if infer != policy.InferOff && policy.HintsUnset(t.Effective) {
 		t.undeclared = true
-		if areInferredHintsEnforced(infer) { // else hints are inferred on demand
-			t.Effective = policy.EffectiveHints(t.Effective, e.classification.InferredHints().Operation, infer)
-		}
+		t.Effective = policy.EffectiveHints(t.Effective, inferred.Operation, infer)
 	}
 	t.CallWith = policy.CallToolForHints(t.Effective)
 	t.settings = server.ToolSettingsOf(t.ID.Tool)

@@ -183,8 +183,8 @@ func TestListsWaitForTheApprovals(t *testing.T) {
 	})
 }
 
-// TestListsAreStoredInTurn checks that, when very many servers list at once, the time limit for storing a list begins
-// when its turn comes.
+// TestListsAreStoredInTurn checks that the time limit for storing a list begins when the list is first in the queue,
+// even if many servers list at the same time.
 func TestListsAreStoredInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(Options{Servers: []config.Server{enabled("s")}, Approvals: new(approvaltest.MemoryStore).NewBook(), Logger: quiet()})

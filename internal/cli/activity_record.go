@@ -149,7 +149,7 @@ func writeActivityRecord(p *printer, a activity.Record, noIcons bool) {
 	f.add("Action", toOneLine(a.Metadata.Action))
 	f.add("Detail", toPrintable(a.Metadata.Detail))
 	if done := a.Metadata.Redacted; done != nil {
-		f.add("Erased", strings.Join(mapToStrings(done.Fields, func(f activity.ErasableField) string { return toOneLine(string(f)) }), ", ")+" of "+toOneLine(done.ID))
+		f.add("Erased", strings.Join(mapSlice(done.Fields, func(f activity.ErasableField) string { return toOneLine(string(f)) }), ", ")+" of "+toOneLine(done.ID))
 	}
 	f.add("Searched", formatSearchBeforeCall(a.Metadata.Search))
 	f.add("Actor", toOneLine(a.Actor))

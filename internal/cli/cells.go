@@ -16,6 +16,20 @@ func formatToolStatus(p *printer, status string) string {
 	return p.colorize(colorWarning, toOneLine(status))
 }
 
+// serverStates contains the displayed words of the states of a server that is enabled and not quarantined: in a table
+// and, if it is not good, after the start.
+var serverStates = map[string]struct {
+	hue           colorMeaning
+	word, outcome string
+}{
+	"needs_login":    {colorWarning, "needs login", "needs a login"},
+	"needs_secret":   {colorWarning, "needs secret", "needs a secret"},
+	"needs_variable": {colorWarning, "needs variable", "needs an environment variable"},
+	"ready":          {colorGood, "ready", ""},
+	"stopped":        {colorNone, "connecting", ""}, // it is about to connect
+	"failed":         {colorBad, "failed", ""},
+}
+
 // formatServerState returns the state of a server in one word. Disabled and quarantined take precedence.
 func formatServerState(p *printer, s ops.ServerView) string {
 	switch {
@@ -23,36 +37,22 @@ func formatServerState(p *printer, s ops.ServerView) string {
 		return p.colorize(colorFaint, "disabled")
 	case s.Quarantined:
 		return p.colorize(colorWarning, "quarantined")
-	case s.State == "needs_login":
-		return p.colorize(colorWarning, "needs login")
-	case s.State == "needs_secret":
-		return p.colorize(colorWarning, "needs secret")
-	case s.State == "needs_variable":
-		return p.colorize(colorWarning, "needs variable")
-	case s.State == "ready":
-		return p.colorize(colorGood, "ready")
-	case s.State == "idle":
-		return "idle"
-	case s.State == "stopped":
-		return "connecting" // an enabled server that is stopped is about to connect
-	case s.State == "failed":
-		return p.colorize(colorBad, "failed")
+	}
+	if known, ok := serverStates[s.State]; ok {
+		return p.colorize(known.hue, known.word)
 	}
 	return toOneLine(s.State)
 }
 
 // serverOutcomeText returns the state of a server after it was added or restarted, as the end of a sentence.
 func serverOutcomeText(p *printer, s ops.ServerView) string {
+	known := serverStates[s.State]
 	switch {
 	case !s.Enabled || s.Quarantined:
 	case s.State == "failed":
 		return ", but it " + p.colorize(colorBad, "failed to start")
-	case s.State == "needs_login":
-		return ": it " + p.colorize(colorWarning, "needs a login")
-	case s.State == "needs_secret":
-		return ": it " + p.colorize(colorWarning, "needs a secret")
-	case s.State == "needs_variable":
-		return ": it " + p.colorize(colorWarning, "needs an environment variable")
+	case known.outcome != "":
+		return ": it " + p.colorize(known.hue, known.outcome)
 	}
 	return ": it is " + formatServerState(p, s)
 }
@@ -110,4 +110,28 @@ func formatFindingCount(n int) string {
 		return "-"
 	}
 	return strconv.Itoa(n)
+}
+
+// maxUnhinted limits the number of servers in the notes of `tools list`.
+const maxUnhinted = 3
+
+// inferHintsAdvice describes the benefit of enforcing inferred hints. It returns "" if there is none.
+func inferHintsAdvice(u *ops.Unhinted) string {
+	if u == nil {
+		return ""
+	}
+	say, look := "tools have", "look like reads"
+	if u.Tools == 1 {
+		say = "tool has"
+	}
+	if u.Reads == 1 {
+		look = "looks like a read"
+	}
+	return fmt.Sprintf("%d %s no hints; %d %s: `mcpproxy upstream set %s --infer-hints enforce`", u.Tools, say, u.Reads, look, toOneLine(u.Server))
+}
+
+func addUnhintedNotes(p *printer, all []ops.Unhinted) {
+	for i := range all[:min(len(all), maxUnhinted)] {
+		p.addNote("%s", inferHintsAdvice(&all[i]))
+	}
 }

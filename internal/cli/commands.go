@@ -2,12 +2,20 @@ package cli
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // commandSpec is the implementation of a command: its flags, arguments and run function. Its texts are in commands.md.
@@ -111,7 +119,7 @@ func (r *invocation) newCommandTree(all map[string]commandSpec) *cobra.Command {
 
 // aliasesOfName returns the aliases of a command with the last word name.
 func aliasesOfName(name string) []string {
-	return map[string][]string{"list": {"ls"}, "show": {"get"}, "get": {"show"}, "remove": {"rm", "delete"}, "delete": {"rm", "remove"}}[name]
+	return map[string][]string{"list": {"ls"}, "show": {"get"}, "get": {"show"}, "remove": {"rm", "delete"}, "delete": {"rm", "remove"}, "pause": {"stop-calls"}}[name]
 }
 
 // newCobraCommand builds one command.
@@ -179,4 +187,165 @@ func registerFlag(flags *pflag.FlagSet, name string, text flagText, variable any
 	default:
 		panic(fmt.Sprintf("the flag --%s has an unsupported variable type: %T", name, v))
 	}
+}
+
+// boundedIntFlag is a flag with a number from 1 to max.
+type boundedIntFlag struct {
+	value *int
+	max   int
+}
+
+// String formats the value. String, Set and Type implement pflag.Value.
+func (f *boundedIntFlag) String() string {
+	if f.value == nil {
+		return ""
+	}
+	return strconv.Itoa(*f.value)
+}
+
+func (f *boundedIntFlag) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > f.max {
+		return fmt.Errorf("must be at least 1 and at most %d", f.max)
+	}
+	*f.value = n
+	return nil
+}
+
+func (f *boundedIntFlag) Type() string { return "int" }
+
+// positiveDurationFlag is a flag with a positive duration.
+type positiveDurationFlag time.Duration
+
+// String formats the value. String, Set and Type implement pflag.Value.
+func (f *positiveDurationFlag) String() string {
+	if *f == 0 {
+		return "0"
+	}
+	return time.Duration(*f).String()
+}
+
+func (f *positiveDurationFlag) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("must be a duration longer than 0, such as 500ms, 30s, 2m or 1h")
+	}
+	*f = positiveDurationFlag(d)
+	return nil
+}
+
+func (f *positiveDurationFlag) Type() string { return "duration" }
+
+func newUsageError(message, hint string) *problem.Problem {
+	return problem.New(problem.Usage, message, hint)
+}
+
+// toFlagUsageError converts an error about flags to a usage error with a hint to the command's help. If there is an
+// unknown subcommand, it reports that instead.
+func toFlagUsageError(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return unknownCommandError(cmd, words[0])
+	}
+	message := capitalizeFirst(err.Error())
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && invalid.Unwrap() != nil {
+		message = fmt.Sprintf("Invalid value '%s' for --%s: %v", toPrintable(invalid.GetValue()), invalid.GetFlag().Name, invalid.Unwrap())
+	}
+	return newUsageError(message, "See `"+cmd.CommandPath()+" --help`.")
+}
+
+func capitalizeFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// runCommandGroup is the run function of a command group.
+func runCommandGroup(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return unknownCommandError(cmd, args[0])
+}
+
+// removedCallToolForms are command lines for the removed call_tool.
+var removedCallToolForms = []string{"mcpproxy call tool", "mcpproxy call call_tool", "mcpproxy call_tool", "mcpproxy call-tool"}
+
+func unknownCommandError(parent *cobra.Command, name string) error {
+	if slices.Contains(removedCallToolForms, parent.CommandPath()+" "+name) {
+		return newUsageError(policy.CallToolNotFoundText, "Name the lane: `mcpproxy call tool-read`, `mcpproxy call tool-write` or `mcpproxy call tool-destructive`.")
+	}
+	var names []string
+	for _, c := range parent.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	hint := "See `" + parent.CommandPath() + " --help`."
+	if near := search.ClosestName(name, names); near != "" {
+		hint = "Did you mean `" + parent.CommandPath() + " " + near + "`?"
+	} else if parent.Name() == "call" && strings.Contains(name, ":") {
+		hint = "Name the lane before the tool: " + strings.Join(names, ", ") + ". `mcpproxy tools show " + shellQuoteWord(name) + "` shows the right one."
+	}
+	return newUsageError(fmt.Sprintf("Unknown command '%s' for `%s`.", name, parent.CommandPath()), hint)
+}
+
+// suggestName adds the most similar completion to the error for an unknown name.
+func suggestName(cmd *cobra.Command, args []string, complete cobra.CompletionFunc, err error) error {
+	var p *problem.Problem
+	if !errors.As(err, &p) || p.Code.ExitCode() != problem.ExitNotFound || strings.Contains(p.Hint, "Did you mean") {
+		return err
+	}
+	for i, arg := range args {
+		names, _ := complete(cmd, args[:i], "")
+		if near := search.ClosestName(arg, names); near != "" && !slices.Contains(names, arg) {
+			return p.WithHint("Did you mean '" + toOneLine(near) + "'? " + p.Hint)
+		}
+	}
+	return err
+}
+
+// exactArguments requires exactly one argument for each name.
+func exactArguments(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return newUsageError("Missing argument: "+names[len(args)]+".", "Usage: `"+cmd.UseLine()+"`.")
+		}
+		return checkMaxArguments(cmd, args, len(names))
+	}
+}
+
+// atMostArguments allows up to n arguments.
+func atMostArguments(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return checkMaxArguments(cmd, args, n) }
+}
+
+func checkMaxArguments(cmd *cobra.Command, args []string, n int) error {
+	if len(args) > n {
+		return newUsageError("Unexpected argument '"+args[n]+"'.", "Usage: `"+cmd.UseLine()+"`.")
+	}
+	return nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// parseTimeFlag parses a duration before now, a time or a date, in local time by default. It returns the zero time for
+// "".
+func (r *invocation) parseTimeFlag(flag, s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, ok := activity.ParseDuration(s); ok {
+		return r.Now().Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, s, r.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, newUsageError("Invalid value '"+s+"' for "+flag+": must be a span such as 2h or 7d, or a time such as 2026-01-15 10:30:00", "")
 }

@@ -22,19 +22,11 @@ import (
 // completionForValueKind returns the completion for an argument type: values from the daemon or fixed values. It
 // returns nil if the type has no completion.
 func (r *invocation) completionForValueKind(name string) cobra.CompletionFunc {
-	switch name {
-	case "server":
-		return r.completeFromDaemon(serverNames)
-	case "server:tool":
-		return r.completeFromDaemon(toolNames)
-	case "profile":
-		return r.completeFromDaemon(profileNames)
-	case "id":
-		return r.completeFromDaemon(activityRecordIDs)
-	case "token":
-		return r.completeFromDaemon(tokenNames)
-	case "client":
-		return newFixedCompletion(clients.ClientIDs()...)
+	values := map[string]completionFunc{
+		"server": serverNames, "server:tool": toolNames, "profile": profileNames, "id": activityRecordIDs, "token": tokenNames,
+	}[name]
+	if values != nil {
+		return r.completeFromDaemon(values)
 	}
 	if words := fixedValuesOfKind(name); words != nil {
 		return newFixedCompletion(words...)
@@ -42,33 +34,27 @@ func (r *invocation) completionForValueKind(name string) cobra.CompletionFunc {
 	return nil
 }
 
+// fixedValues contains the functions that return the allowed values of enumerated arguments.
+var fixedValues = map[string]func() []string{
+	"client":        clients.ClientIDs,
+	"operation":     func() []string { return api.ListActivity.AllowedValues("intent_type") },
+	"sensitivity":   policy.Sensitivities,
+	"trust":         config.TrustValues,
+	"infer":         config.InferValues,
+	"kind":          definitionKindNames,
+	"check":         doctor.CodesAndNames,
+	"tool status":   func() []string { return api.ListTools.AllowedValues("status") },
+	"field":         func() []string { return activity.ErasableField("").Words() },
+	"export format": func() []string { return api.ExportActivity.AllowedValues("format") },
+	"group":         func() []string { return activity.GroupBy("").Words() },
+	"record status": func() []string { return api.ListActivity.AllowedValues("status") },
+	"record type":   func() []string { return append(slices.Clone(api.ListActivity.AllowedValues("type")), everyType) },
+}
+
 // fixedValuesOfKind returns the allowed values of an enumerated argument, for shell completion.
 func fixedValuesOfKind(name string) []string {
-	switch name {
-	case "operation":
-		return api.ListActivity.AllowedValues("intent_type")
-	case "sensitivity":
-		return policy.Sensitivities()
-	case "trust":
-		return config.TrustValues()
-	case "infer":
-		return config.InferValues()
-	case "kind":
-		return definitionKindNames()
-	case "check":
-		return doctor.CodesAndNames()
-	case "tool status":
-		return api.ListTools.AllowedValues("status")
-	case "field":
-		return activity.ErasableField("").Words()
-	case "export format":
-		return ops.ExportFormat("").Words()
-	case "group":
-		return activity.GroupBy("").Words()
-	case "record status":
-		return api.ListActivity.AllowedValues("status")
-	case "record type":
-		return append(slices.Clone(api.ListActivity.AllowedValues("type")), everyType)
+	if values := fixedValues[name]; values != nil {
+		return values()
 	}
 	if strings.Contains(name, "|") {
 		return strings.Split(name, "|")
@@ -78,11 +64,7 @@ func fixedValuesOfKind(name string) []string {
 
 // definitionKindNames returns the names of the definition kinds, tools first.
 func definitionKindNames() []string {
-	all := []string{tool.KindTool.Label()}
-	for _, kind := range tool.PrimitiveKinds() {
-		all = append(all, kind.Label())
-	}
-	return all
+	return mapSlice(append([]tool.DefinitionKind{tool.KindTool}, tool.PrimitiveKinds()...), tool.DefinitionKind.Label)
 }
 
 // newFixedCompletion returns a completion that offers fixed words.
@@ -125,9 +107,8 @@ func (r *invocation) completeFromDaemon(values completionFunc) cobra.CompletionF
 	}
 }
 
-// mapToStrings applies f to each element.
-func mapToStrings[T any](all []T, f func(T) string) []string {
-	var out []string
+// mapSlice returns the results of f for the elements of a list, nil for an empty one.
+func mapSlice[T, R any](all []T, f func(T) R) (out []R) {
 	for _, one := range all {
 		out = append(out, f(one))
 	}
@@ -149,11 +130,8 @@ func (r *invocation) completeCallerThenTool() cobra.CompletionFunc {
 }
 
 func callerNames(ctx context.Context, c *api.Client, typed string) []string {
-	names := slices.Concat(clients.ClientIDs(), profileNames(ctx, c, typed))
-	for _, name := range tokenNames(ctx, c, typed) {
-		names = append(names, "agent:"+name)
-	}
-	return names
+	tokens := mapSlice(tokenNames(ctx, c, typed), func(name string) string { return "agent:" + name })
+	return slices.Concat(clients.ClientIDs(), profileNames(ctx, c, typed), tokens)
 }
 
 // completionFunc returns the values that a completion offers. It returns none after an error.
@@ -164,7 +142,7 @@ func namesFrom[In, Out, Row any](op *api.Op[In, Out], rows func(Out) []Row, name
 	return func(ctx context.Context, c *api.Client, _ string) []string {
 		var all In
 		out, _ := op.Call(ctx, c, all)
-		return mapToStrings(rows(out), name)
+		return mapSlice(rows(out), name)
 	}
 }
 
@@ -182,7 +160,7 @@ var (
 func toolNamesOfStatus(status string) completionFunc {
 	return func(ctx context.Context, c *api.Client, _ string) []string {
 		all, _ := fetchAllTools(ctx, c, ops.ToolQuery{ToolFilter: ops.ToolFilter{Status: status}})
-		return mapToStrings(all.Tools, func(t ops.ToolView) string { return t.Name })
+		return mapSlice(all.Tools, func(t ops.ToolView) string { return t.Name })
 	}
 }
 
@@ -237,12 +215,12 @@ func (r *invocation) completeToolsOfServer() cobra.CompletionFunc {
 		}
 		return r.completeFromDaemon(func(ctx context.Context, c *api.Client, _ string) []string {
 			all, _ := fetchAllTools(ctx, c, ops.ToolQuery{ToolFilter: ops.ToolFilter{Server: args[0]}})
-			return mapToStrings(all.Tools, func(t ops.ToolView) string { return t.Tool })
+			return mapSlice(all.Tools, func(t ops.ToolView) string { return t.Tool })
 		})(cmd, args, typed)
 	}
 }
 
 func toolNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := fetchAllTools(ctx, c, ops.ToolQuery{})
-	return mapToStrings(all.Tools, func(t ops.ToolView) string { return t.Name })
+	return mapSlice(all.Tools, func(t ops.ToolView) string { return t.Name })
 }

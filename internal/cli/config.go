@@ -28,30 +28,28 @@ type configValidationResult struct {
 }
 
 func newConfigValidateCommand(r *invocation) commandSpec {
-	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+	return commandSpec{run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (v configValidationResult, err error) {
 		path, err := r.resolveConfigPath()
 		if len(args) > 0 {
 			path, err = config.ResolvePath(args[0], r.lookupEnv)
 		}
 		if err != nil {
-			return err
+			return v, err
 		}
 		live, err := r.openConfigAt(path)
 		if err != nil {
-			return err
+			return v, err
 		}
 		_, err = os.Stat(path)
-		v := configValidationResult{path, !errors.Is(err, fs.ErrNotExist), true, append([]string{}, live.Warnings()...)}
-		if !v.Exists && len(args) > 0 {
-			return problem.Newf(problem.NotFound, "The file %s does not exist.", toPrintable(path))
+		v = configValidationResult{path, !errors.Is(err, fs.ErrNotExist), true, append([]string{}, live.Warnings()...)}
+		switch {
+		case v.Exists:
+			return v, nil
+		case len(args) > 0:
+			return v, problem.Newf(problem.NotFound, "The file %s does not exist.", toPrintable(path))
 		}
-		if !v.Exists {
-			if err := deletedConfigFileError(ctx, c, path); err != nil {
-				return err
-			}
-		}
-		return r.printOutput(v, func(p *printer) { writeConfigValidation(p, v) })
-	})}
+		return v, deletedConfigFileError(ctx, c, path)
+	}, writeConfigValidation)}
 }
 
 // deletedConfigFileError returns an error if a daemon is running and its configuration file was deleted. The daemon

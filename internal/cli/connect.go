@@ -13,6 +13,7 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/clients/permission"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream/process"
@@ -332,10 +333,8 @@ func newLocalClients(ctx context.Context, r *invocation) (*ops.LocalClients, err
 	if err != nil {
 		return nil, err
 	}
-	place := ops.ProxyEndpoint{Base: ops.ListenerURL(live.Current().Listen), Locked: live.Current().RequireMCPAuth}
-	for _, profile := range live.Current().Profiles {
-		place.Profiles = append(place.Profiles, profile.Name)
-	}
+	place := ops.ProxyEndpoint{Base: ops.ListenerURL(live.Current().Listen), Locked: live.Current().RequireMCPAuth,
+		Profiles: mapSlice(live.Current().Profiles, func(p config.Profile) string { return p.Name })}
 	if at := runningDaemonURL(ctx, r); at != "" {
 		place.Base = at
 	}
@@ -364,15 +363,7 @@ func newLocalClientsForEndpoint(r *invocation, env clients.Env, place ops.ProxyE
 func runningDaemonURL(ctx context.Context, r *invocation) string {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	c, err := r.newDaemonClient()
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
-	if err != nil {
-		return ""
-	}
+	s, _ := callDaemon(ctx, r, api.GetStatus, ops.Nothing{}) // after an error, the status is empty
 	for _, surface := range s.Surfaces {
 		if at, ok := strings.CutSuffix(surface.Address, "/mcp"); ok {
 			return ops.ListenerURL(strings.TrimPrefix(at, "http://"))
@@ -384,22 +375,12 @@ func runningDaemonURL(ctx context.Context, r *invocation) string {
 // daemonTokenIssuer creates and revokes tokens through the daemon.
 type daemonTokenIssuer struct{ r *invocation }
 
-func (d daemonTokenIssuer) Make(ctx context.Context, _ ops.Caller, name, profile string) (string, error) {
-	c, err := d.r.newDaemonClient()
-	if err != nil {
-		return "", err
-	}
-	defer c.Close()
-	made, err := api.CreateToken.Call(ctx, c, ops.CreateTokenRequest{Name: name, Profile: profile})
-	return made.Token, err
+// CreateToken implements ops.TokenIssuer.
+func (d daemonTokenIssuer) CreateToken(ctx context.Context, _ ops.Caller, in ops.CreateTokenRequest) (ops.CreatedToken, error) {
+	return callDaemon(ctx, d.r, api.CreateToken, in)
 }
 
-func (d daemonTokenIssuer) Revoke(ctx context.Context, _ ops.Caller, name string) error {
-	c, err := d.r.newDaemonClient()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	_, err = api.RevokeToken.Call(ctx, c, ops.TokenRef{Name: name})
-	return err
+// RevokeToken implements ops.TokenIssuer.
+func (d daemonTokenIssuer) RevokeToken(ctx context.Context, _ ops.Caller, in ops.TokenRef) (ops.RevokedToken, error) {
+	return callDaemon(ctx, d.r, api.RevokeToken, in)
 }

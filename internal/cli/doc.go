@@ -4,12 +4,12 @@
 // Main files:
 //   - cli.go: Run, the root command and its output format
 //   - commands.go: the type of a command; commands.md: the texts of all commands
-//   - invocation.go: one run of a command, with its flags and outputs
-//   - daemon.go: the client of the daemon, and the behavior of commands without a daemon
-//   - output.go, cells.go, visible.go, printable.go: tables, JSON and YAML, with external texts made printable
-//   - upstream*.go, tools*.go, approvals.go, activity*.go, connect.go, token.go, config.go: commands, by object
+//   - invocation.go: one run of a command, with its flags and outputs; the client of the daemon, and the behavior of
+//     commands without a daemon
+//   - output.go, list.go, cells.go, printable.go: tables, JSON and YAML, with external texts made printable
+//   - upstream*.go, tools.go, approvals.go, activity*.go, connect.go, token.go, config.go: commands, by object
 //   - doctor.go, status.go, serve.go, stdio.go, service.go: the commands that run, install and check the daemon
-//   - confirm.go, sign.go, presence.go: questions before a change, and signatures that prove a user's decision
+//   - confirm.go, presence.go: questions before a change, and signatures that prove a user's decision
 //
 // Guarantees:
 //   - Data goes to stdout, messages to stderr. -o json and -o yaml write the full data.

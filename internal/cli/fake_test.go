@@ -260,7 +260,7 @@ func exampleRecords() []activity.Record {
 	full.OwnUS = 312
 	approved := parseRFC3339("2026-01-14T08:00:00Z")
 	full.Metadata.Decision = &activity.Decision{Outcome: activity.Warned, ConfigRevision: "0123456789ab", DecisionFacts: tool.DecisionFacts{
-		Hints:    tool.ResolveHints(tool.Hints{ReadOnly: tool.True, Destructive: tool.False}, tool.Hints{Destructive: tool.False}, tool.Hints{ReadOnly: tool.True}),
+		Hints:    tool.ResolveHints(tool.Hints{ReadOnly: tool.True, Destructive: tool.False}, tool.Hints{Destructive: tool.False}, tool.Hints{ReadOnly: tool.True}, tool.Hints{}),
 		CallWith: "call_tool_read", Fingerprint: tool.Fingerprint{0xab}.String(), ApprovedBy: "trust:scan", ApprovedAt: &approved}}
 	blocked := newExampleRecord("01JG2K2ZZZ0000000000000003", "2026-01-15T09:29:30Z", "github", "delete_repo", "read", activity.Blocked, 0)
 	first, last := parseRFC3339("2026-01-15T09:29:30Z"), parseRFC3339("2026-01-15T09:31:05Z")
@@ -322,6 +322,10 @@ func (f *fakeOperations) replacedOperations() []api.Operation {
 		api.TestNotifications.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (notify.TestResult, error) {
 			return notify.TestResult{Receivers: []notify.ReceiverResult{{Receiver: "desktop"}, {Receiver: "webhook 1 (hooks.slack.com)"}}}, nil
 		}),
+		api.PauseCalls.WithHandler(func(_ context.Context, _ ops.Caller, in ops.PauseRequest) (ops.PauseView, error) {
+			return ops.PauseView{Paused: true, Reason: in.Reason, Cancelled: 3, Running: 1}, nil
+		}),
+		api.ResumeCalls.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.PauseView, error) { return ops.PauseView{}, nil }),
 		api.TryPolicy.WithHandler(f.tryPolicy), api.Can.WithHandler(f.explainCall),
 		api.GetStatus.WithHandler(f.Status), api.ListActivity.WithHandler(f.Activities), api.GetActivity.WithHandler(f.Activity),
 		api.VerifyActivity.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (activity.Verification, error) {

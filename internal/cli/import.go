@@ -17,6 +17,7 @@ import (
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
@@ -231,18 +232,12 @@ func newImportTarget(r *invocation, c *api.Client) (here ops.ImportTarget, err e
 	}
 	return ops.ImportTarget{
 		ConfigText: live.ReadFile, CheckNotSelf: live.CheckNotSelfReference, ReadSecret: kept.Store.Get,
-		ServerNames: func(ctx context.Context) (names []string, err error) {
+		ServerNames: func(ctx context.Context) ([]string, error) {
 			all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
 			if api.IsDaemonAbsentError(err) {
-				for _, s := range live.Current().Servers {
-					names = append(names, s.Name)
-				}
-				return names, nil
+				return mapSlice(live.Current().Servers, func(s config.Server) string { return s.Name }), nil
 			}
-			for _, s := range all.Servers {
-				names = append(names, s.Name)
-			}
-			return names, err
+			return mapSlice(all.Servers, func(s ops.ServerRow) string { return s.Name }), err
 		},
 		StoreSecret: func(ctx context.Context, name, value string) error {
 			in := ops.SetSecretRequest{Name: name, Value: value}
@@ -346,20 +341,16 @@ func writeImportableServer(p *printer, all []ops.Found) {
 }
 
 func formatPairs(values map[string]string, between string) string {
-	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		lines = append(lines, escapeInvisibleLine(name)+between+escapeInvisibleLine(values[name]))
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(mapSlice(slices.Sorted(maps.Keys(values)), func(name string) string {
+		return escapeInvisibleLine(name) + between + escapeInvisibleLine(values[name])
+	}), "\n")
 }
 
 // plaintextSecretsText lists the plain-text secrets and their names in the keyring.
 func plaintextSecretsText(s ops.Found) string {
-	var lines []string
-	for _, c := range s.Secrets {
-		lines = append(lines, escapeInvisibleLine(c.Place)+", in the keyring "+escapeInvisibleLine(c.Name))
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(mapSlice(s.Secrets, func(c ops.InClear) string {
+		return escapeInvisibleLine(c.Place) + ", in the keyring " + escapeInvisibleLine(c.Name)
+	}), "\n")
 }
 
 // writeImportResults writes the results of an import.
@@ -403,10 +394,10 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 		p.addNote("To approve and start it, run `mcpproxy upstream approve %s`%s.", shellQuoteWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
 	}
 	if len(kept) > 0 {
-		p.writeLine("%s as secrets: %s.", map[bool]string{true: "Would keep", false: "Kept"}[o.DryRun], strings.Join(kept, ", "))
+		p.writeLine("%s as secrets: %s.", map[bool]string{true: "Would be stored", false: "Stored"}[o.DryRun], strings.Join(kept, ", "))
 	}
 	for _, path := range slices.Sorted(maps.Keys(out)) {
-		p.writeLine("%s out of %s: %s.", map[bool]string{true: "Would take", false: "Taken"}[o.DryRun], toPrintable(path), strings.Join(out[path], ", "))
+		p.writeLine("%s from %s: %s.", map[bool]string{true: "Would be removed", false: "Removed"}[o.DryRun], toPrintable(path), strings.Join(out[path], ", "))
 	}
 	if len(out) > 0 && !o.DryRun {
 		p.addNote("To restore them, run `mcpproxy upstream import --undo`.")

@@ -104,6 +104,9 @@ func (p *printer) addNote(format string, args ...any) {
 	*p.notes = append(*p.notes, fmt.Sprintf(format, args...))
 }
 
+// addNotes adds printable messages that are printed after the data.
+func (p *printer) addNotes(all []string) { *p.notes = append(*p.notes, all...) }
+
 // colorMeaning is a meaning that a color emphasizes. Color is never the only sign of a meaning.
 type colorMeaning uint8
 
@@ -190,11 +193,8 @@ type narrowingStep struct {
 }
 
 // columnHidingSteps returns steps that leave out one column each.
-func columnHidingSteps(columns ...string) (out []narrowingStep) {
-	for _, column := range columns {
-		out = append(out, narrowingStep{column: column})
-	}
-	return out
+func columnHidingSteps(columns ...string) []narrowingStep {
+	return mapSlice(columns, func(column string) narrowingStep { return narrowingStep{column: column} })
 }
 
 // addNoteToSteps sets the note that is printed if a step is applied.

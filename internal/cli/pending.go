@@ -92,7 +92,7 @@ func findPendingCall(ctx context.Context, c *api.Client, begins string) (ops.Pen
 	if err != nil {
 		return ops.PendingCall{}, err
 	}
-	begins, err = completeIDPrefix(begins, mapToStrings(all.Pending, func(q ops.PendingCall) string { return q.ID }), "waiting calls", "mcpproxy pending list")
+	begins, err = completeIDPrefix(begins, mapSlice(all.Pending, func(q ops.PendingCall) string { return q.ID }), "waiting calls", "mcpproxy pending list")
 	if err != nil {
 		return ops.PendingCall{}, err
 	}
@@ -186,7 +186,7 @@ func newLeaseRevokeCommand(r *invocation) commandSpec {
 		if err != nil {
 			return ops.LeaseRef{}, err
 		}
-		id, err := completeIDPrefix(args[0], mapToStrings(all.Leases, func(l ops.LeaseView) string { return l.ID }), "leases", "mcpproxy lease list")
+		id, err := completeIDPrefix(args[0], mapSlice(all.Leases, func(l ops.LeaseView) string { return l.ID }), "leases", "mcpproxy lease list")
 		return ops.LeaseRef{ID: id}, err
 	}, func(p *printer, l ops.LeaseView) {
 		p.writeLine("Revoked the lease. Calls to %s need approval again.", escapeInvisibleLine(l.Server))

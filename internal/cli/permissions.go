@@ -65,9 +65,7 @@ func printRecommendedRules(r *invocation, env clients.Env, client string) error 
 		if rules.ByHand != "" {
 			p.writeLine("%s", escapeInvisible(rules.ByHand))
 		}
-		for _, note := range rules.Notes {
-			p.addNote("%s", toPrintable(note))
-		}
+		p.addNotes(mapSlice(rules.Notes, toPrintable))
 	})
 }
 
@@ -127,9 +125,7 @@ func writePermissionReport(p *printer, report permission.Report) {
 	if report.ByHand != "" {
 		p.addNote("%s", toPrintable(report.ByHand))
 	}
-	for _, note := range report.Notes {
-		p.addNote("%s", toPrintable(note))
-	}
+	p.addNotes(mapSlice(report.Notes, toPrintable))
 	p.addNote("Source: %s.", report.Basis)
 }
 

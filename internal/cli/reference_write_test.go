@@ -17,7 +17,7 @@ const referenceHead = `# Command line
 %s
 Most commands ask the daemon of the data directory, over its socket. These work without one: demo, serve, service, stdio (which starts one), config, connect, disconnect,
 permissions, doctor, status, secrets, completion, help, version, and those of upstream that change the configuration file (add, import, set, enable, disable, remove).
-Data goes to stdout; talk and errors go to stderr. The exit codes are listed in [errors.md](errors.md#exit-codes).
+Data goes to stdout; messages and errors go to stderr. The exit codes are listed in [errors.md](errors.md#exit-codes).
 
 `
 

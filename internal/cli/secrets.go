@@ -94,7 +94,7 @@ func secretStoreName(v ops.SecretView) string {
 	if v.Kept == string(secret.Keyring) {
 		return "the keyring of the system"
 	}
-	return "the sealed file of the data directory"
+	return "the encrypted file in the data directory"
 }
 
 // readSecret reads a value from the terminal without echo, or from stdin. It removes one final line end.
@@ -132,13 +132,7 @@ func (r *invocation) promptSecret(ctx context.Context, in *os.File, question str
 	return string(value), nil
 }
 
-func newSecretsListCommand(r *invocation) commandSpec {
-	return commandSpec{run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, _ []string) (ops.SecretViews, error) {
-		return r.fetchSecrets(ctx, c)
-	}, writeSecrets)}
-}
-
-func (r *invocation) fetchSecrets(ctx context.Context, c *api.Client) (ops.SecretViews, error) {
+func (r *invocation) fetchSecrets(ctx context.Context, c *api.Client, _ []string) (ops.SecretViews, error) {
 	return callDaemonOrLocalSecrets(r, ctx, c, api.ListSecrets, ops.Nothing{}, func(s ops.SecretManager) (ops.SecretViews, error) { return s.List(ctx) })
 }
 
@@ -168,7 +162,7 @@ func writeSecrets(p *printer, all ops.SecretViews) {
 func newSecretsDeleteCommand(r *invocation) commandSpec {
 	var c confirmationFlags
 	return commandSpec{flags: map[string]any{"yes": &c.yes}, args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: showResultRunFunc(r, func(ctx context.Context, client *api.Client, args []string) (none ops.SecretView, err error) {
-		all, err := r.fetchSecrets(ctx, client)
+		all, err := r.fetchSecrets(ctx, client, nil)
 		if err != nil {
 			return none, err
 		}

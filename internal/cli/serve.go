@@ -2,13 +2,22 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"mcpproxy/internal/api"
 	"mcpproxy/internal/app"
 	"mcpproxy/internal/demo"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/ops/notify"
+	"mcpproxy/internal/problem"
 )
 
 // errNotBuiltIn means that the program was built without the implementation of the command.
@@ -98,4 +107,72 @@ func generateCompletionScript(root *cobra.Command, shell string) (script []byte,
 		err = newUsageError("Invalid shell '"+shell+"': must be bash, zsh, fish, or powershell", "")
 	}
 	return out.Bytes(), err
+}
+
+func newVersionCommand(r *invocation) commandSpec {
+	return commandSpec{run: func(*cobra.Command, []string) error {
+		noted := readBuildSettings()
+		v := struct {
+			Version string `json:"version"`
+			Commit  string `json:"commit,omitempty"`
+			Date    string `json:"date,omitempty"`
+			Go      string `json:"go"`
+			System  string `json:"system"`
+		}{r.Version, cmp.Or(r.Commit, noted["vcs.revision"]), cmp.Or(r.Date, noted["vcs.time"]), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+		return r.printOutput(v, func(p *printer) {
+			fmt.Fprintf(p, "mcpproxy %s (", v.Version)
+			if v.Commit != "" {
+				fmt.Fprintf(p, "commit %.12s of %s, ", v.Commit, cmp.Or(v.Date, "unknown date"))
+			}
+			fmt.Fprintf(p, "%s, %s)\n", v.Go, v.System)
+		})
+	}}
+}
+
+// readBuildSettings returns the build settings that the go command recorded. It returns none if the sources were
+// modified.
+func readBuildSettings() map[string]string {
+	noted := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			noted[s.Key] = s.Value
+		}
+	}
+	if noted["vcs.modified"] == "true" {
+		return nil
+	}
+	return noted
+}
+
+func newNotifyTestCommand(r *invocation) commandSpec {
+	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
+		out, err := api.TestNotifications.Call(ctx, c, ops.Nothing{})
+		if err != nil {
+			return err
+		}
+		if err := r.printOutput(out, func(p *printer) { writeNotifyTest(p, out) }); err != nil {
+			return err
+		}
+		for _, one := range out.Receivers {
+			if one.Error != "" {
+				return problem.New(problem.ServerUnavailable, "A receiver did not accept the notification.", "Fix `notify` in the configuration, then run `mcpproxy notify test` again.")
+			}
+		}
+		return nil
+	})}
+}
+
+func writeNotifyTest(p *printer, out notify.TestResult) {
+	list[notify.ReceiverResult]{
+		none: "No receiver is configured: notify.desktop is off, and notify.webhooks has no entry.",
+		columns: []column[notify.ReceiverResult]{
+			{title: "RECEIVER", text: func(o notify.ReceiverResult) string { return o.Receiver }},
+			{title: "RESULT", text: func(o notify.ReceiverResult) string {
+				if o.Error != "" {
+					return "failed: " + o.Error
+				}
+				return "sent"
+			}},
+		},
+	}.write(p, out.Receivers)
 }

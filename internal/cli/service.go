@@ -157,12 +157,7 @@ func (r *invocation) fetchServiceView(ctx context.Context, m autostart.Manager) 
 	if view.DataDir, err = r.resolveDataDir(); err != nil {
 		return view, err
 	}
-	c, err := r.newDaemonClient()
-	if err != nil {
-		return view, err
-	}
-	defer c.Close()
-	if s, err := api.GetStatus.Call(ctx, c, ops.Nothing{}); err == nil {
+	if s, err := callDaemon(ctx, r, api.GetStatus, ops.Nothing{}); err == nil {
 		view.Answers, view.Daemon, view.Version = true, s.PID, s.Version
 	}
 	return view, nil

@@ -30,28 +30,27 @@ func newPolicyTryCommand(r *invocation) commandSpec {
 		complete: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault // completes file names
 		},
-		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+		run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (out ops.Trial, err error) {
 			from, err := r.parseTimeFlag("--since", since)
 			if err != nil {
-				return err
+				return out, err
 			}
 			back := r.Now().Sub(from)
 			if since == "" || back < time.Second {
-				return newUsageError("Invalid value '"+since+"' for --since: must be a time that has passed", "Give a span such as 30d, or a date.")
+				return out, newUsageError("Invalid value '"+since+"' for --since: must be a time that has passed", "Give a span such as 30d, or a date.")
 			}
 			text, err := readLimitedFile(args[0])
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
-				return problem.Newf(problem.NotFound, "The file %s does not exist.", toPrintable(args[0]))
+				return out, problem.Newf(problem.NotFound, "The file %s does not exist.", toPrintable(args[0]))
 			case err != nil:
-				return newUsageError("The file cannot be read: "+err.Error(), "").Because(err)
+				return out, newUsageError("The file cannot be read: "+err.Error(), "").Because(err)
 			}
-			out, err := api.TryPolicy.Call(ctx, c, ops.TrialRequest{Text: string(text), Period: strconv.FormatInt(int64(back/time.Second), 10) + "s"})
-			if err != nil {
-				return addFileNameToMistakes(err, args[0])
+			if out, err = api.TryPolicy.Call(ctx, c, ops.TrialRequest{Text: string(text), Period: strconv.FormatInt(int64(back/time.Second), 10) + "s"}); err != nil {
+				err = addFileNameToMistakes(err, args[0])
 			}
-			return r.printOutput(out, func(p *printer) { writePolicyTrial(p, out) })
-		}),
+			return out, err
+		}, writePolicyTrial),
 	}
 }
 
@@ -63,10 +62,7 @@ func addFileNameToMistakes(err error, path string) error {
 	if json.Unmarshal(raw, &mistakes) != nil || len(mistakes) == 0 {
 		return err
 	}
-	var lines []config.Mistake
-	for _, m := range mistakes {
-		lines = append(lines, config.Mistake{Line: m.Line, Column: m.Column, Path: m.Key, Message: m.Message, Hint: m.Hint})
-	}
+	lines := mapSlice(mistakes, func(m ops.Mistake) config.Mistake { return config.Mistake(m) })
 	whole := config.NewMistakesError(filepath.Base(path), lines)
 	return problem.New(p.Code, whole.Message, "No call was evaluated. `mcpproxy config validate "+shellQuoteWord(path)+"` checks the file.").With("mistakes", mistakes)
 }
@@ -203,9 +199,7 @@ func writeCallProspect(p *printer, out ops.Prospect) {
 			p.writeWrapped("    ", escapeInvisibleLine("In "+out.As.Name+" it "+clientVerdictText(lane.Client)))
 		}
 	}
-	for _, note := range out.Notes {
-		p.addNote("%s", toPrintable(note))
-	}
+	p.addNotes(mapSlice(out.Notes, toPrintable))
 }
 
 // clientVerdictText describes a client's behaviour for a call, with the deciding rule.

@@ -19,7 +19,7 @@ import (
 func (f *fakeOperations) tryPolicy(_ context.Context, _ ops.Caller, in ops.TrialRequest) (ops.Trial, error) {
 	if strings.Contains(in.Text, "tols_limit") {
 		return ops.Trial{}, problem.New(problem.InvalidConfig, "mcp_config.json:2:3: unknown", "").
-			With("mistakes", []ops.Mistake{{Line: 2, Column: 3, Key: "tols_limit", Message: `the key "tols_limit" is not known`, Hint: "did you mean tools_limit?"}})
+			With("mistakes", []ops.Mistake{{Line: 2, Column: 3, Path: "tols_limit", Message: `the key "tols_limit" is not known`, Hint: "did you mean tools_limit?"}})
 	}
 	since := parseRFC3339("2025-12-16T10:00:00Z")
 	if in.Period == "604800s" {

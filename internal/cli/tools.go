@@ -11,7 +11,9 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/catalog/search"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
@@ -20,23 +22,18 @@ func newToolsListCommand(r *invocation) commandSpec {
 	var f ops.ToolFilter
 	return commandSpec{
 		flags: map[string]any{"server": &f.Server, "operation": &f.Operation, "status": &f.Status},
-		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
+		run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, _ []string) (found toolList, err error) {
 			if err := checkOperationType(f.Operation); err != nil {
-				return err
+				return found, err
 			}
-			found, err := fetchAllTools(ctx, c, ops.ToolQuery{ToolFilter: f, Detail: ops.Full})
-			if err != nil {
-				return err
+			found, err = fetchAllTools(ctx, c, ops.ToolQuery{ToolFilter: f, Detail: ops.Full})
+			if err == nil && len(found.Tools) == 0 && f.Server != "" {
+				err = checkServerExists(ctx, c, f.Server)
 			}
-			if len(found.Tools) == 0 && f.Server != "" {
-				if err := checkServerExists(ctx, c, f.Server); err != nil {
-					return err
-				}
-			}
-			return r.printOutput(found, func(p *printer) {
-				writeToolTable(p, found.Tools)
-				addUnhintedNotes(p, found.Unhinted)
-			})
+			return found, err
+		}, func(p *printer, found toolList) {
+			writeToolTable(p, found.Tools)
+			addUnhintedNotes(p, found.Unhinted)
 		}),
 	}
 }
@@ -275,3 +272,163 @@ func writeToolDetail(p *printer, d ops.ToolDetail) {
 
 // oneLineJSON returns JSON made printable, on one line.
 func oneLineJSON(raw []byte) string { return toOneLine(string(raw)) }
+
+// toolList contains the tools that a filter selects.
+type toolList struct {
+	Tools    []ops.ToolView `json:"tools"`
+	Total    int            `json:"total"`
+	Unhinted []ops.Unhinted `json:"unhinted,omitempty"`
+}
+
+// The page size, and the number of times that the list is restarted after the daemon has dropped it.
+const (
+	toolsPageSize  = 1000
+	maxListRetries = 3
+)
+
+// fetchAllTools requests all pages of a tool list from one snapshot.
+func fetchAllTools(ctx context.Context, c *api.Client, q ops.ToolQuery) (toolList, error) {
+	q.Limit = toolsPageSize
+	for range maxListRetries {
+		all := toolList{Tools: []ops.ToolView{}}
+		for q.Offset, q.Snapshot = 0, ""; ; q.Offset = len(all.Tools) {
+			page, err := api.ListTools.Call(ctx, c, q)
+			if err != nil {
+				return toolList{}, err
+			}
+			if q.Offset > 0 && page.Snapshot != q.Snapshot {
+				break
+			}
+			for i := range page.Tools {
+				all.Tools = append(all.Tools, page.Tools[i].ToToolView())
+			}
+			q.Snapshot = page.Snapshot
+			if len(page.Tools) == 0 || len(all.Tools) >= page.Total {
+				all.Total, all.Unhinted = page.Total, page.Unhinted
+				return all, nil
+			}
+		}
+	}
+	return toolList{}, problem.New(problem.Conflict, "The list of tools expired while it was read.", "Too many lists are being read at the same time. Try again.")
+}
+
+func newToolsSetCommand(r *invocation) commandSpec {
+	var given ops.ToolSettings
+	var changes []config.ToolSettingChange
+	return commandSpec{
+		flags: map[string]any{"alias": &given.Alias, "description": &given.Description, "add-description": &given.AddDescription, "always": &given.Always},
+		args: func(cmd *cobra.Command, args []string) error {
+			for _, one := range []struct {
+				flag, key string
+				value     any
+			}{
+				{"alias", "alias", given.Alias}, {"description", "description", given.Description},
+				{"add-description", "add_description", given.AddDescription}, {"always", "always", given.Always},
+			} {
+				if !cmd.Flags().Changed(one.flag) {
+					continue
+				}
+				change := config.ToolSettingChange{Key: one.key}
+				if one.value != "" && one.value != false { // else the setting is removed
+					value, err := wirejson.MarshalWithoutHTMLEscape(one.value)
+					if err != nil {
+						return err
+					}
+					change.Value = value
+				}
+				changes = append(changes, change)
+			}
+			if len(changes) == 0 {
+				return newUsageError("Nothing to set: pass --alias, --description, --add-description or --always.", "Usage: `"+cmd.UseLine()+"`.")
+			}
+			return exactArguments("server:tool")(cmd, args)
+		},
+		run: operationRunFunc(r, api.ChangeTool, func(ctx context.Context, c *api.Client, args []string) (api.ToolChange, error) {
+			id, err := parseToolID(args[0])
+			return api.ToolChange{ToolChange: ops.ToolChange{ToolRef: ops.ToolRef(id), Changes: changes}}, err
+		}, writeToolSettings),
+	}
+}
+
+func writeToolSettings(p *printer, v ops.ToolView) {
+	if v.Settings == nil {
+		p.writeLine("%s has the server's name and description.", toOneLine(v.Name))
+		return
+	}
+	var f fieldList
+	f.add("Tool", toOneLine(v.Name))
+	addToolSettingFields(&f, v)
+	f.add("Your description", toOneLine(v.Settings.Description))
+	f.add("You added", toOneLine(v.Settings.AddDescription))
+	f.write(p)
+}
+
+// addToolSettingFields adds the user's settings for a tool, marked as such.
+func addToolSettingFields(f *fieldList, v ops.ToolView) {
+	if v.ShadowedBy != "" {
+		f.add("Hidden", "its name is the alias of "+toOneLine(v.ShadowedBy)+"; available only on /mcp/servers/"+toOneLine(v.Server))
+	}
+	s := v.Settings
+	if s == nil {
+		return
+	}
+	f.add("Your alias", toOneLine(s.Alias))
+	if s.Always {
+		f.add("Always", "first in each answer of retrieve_tools")
+	}
+}
+
+// maxStatsRows is the maximum number of rows of a table; -o json has no such limit.
+const maxStatsRows = 20
+
+func newToolsStatsCommand(r *invocation) commandSpec {
+	var since string
+	return commandSpec{flags: map[string]any{"since": &since}, run: operationRunFunc(r, api.GetToolStats, func(_ context.Context, _ *api.Client, _ []string) (in ops.StatsQuery, err error) {
+		in.Since, err = r.parseTimeFlag("--since", since)
+		return in, err
+	}, writeToolStats)}
+}
+
+func writeToolStats(p *printer, s ops.ToolStats) {
+	if s.Calls == 0 {
+		p.addNote("No tool was called in this period.")
+		return
+	}
+	var f fieldList
+	f.add("Since", s.Since.In(p.timeZone).Format("2006-01-02 15:04"))
+	f.add("Calls", fmt.Sprint(s.Calls))
+	f.add("Searches", fmt.Sprintf("%d followed by calls", s.Searches))
+	if s.Searches > 0 {
+		f.add("Found at rank 1", formatFractionAsPercent(s.Recall1))
+		f.add("Rank up to 3, 5, 10", strings.Join([]string{formatFractionAsPercent(s.Recall3), formatFractionAsPercent(s.Recall5), formatFractionAsPercent(s.Recall10)}, ", "))
+		f.add("MRR", fmt.Sprintf("%.2f", s.MRR))
+		f.add("Missed", fmt.Sprint(s.Missed))
+	}
+	f.add("Never called", fmt.Sprintf("%d callable tools", s.DeadAll))
+	f.write(p)
+	fmt.Fprintln(p)
+	t := table{p: p, header: []string{"TOOL", "CALLS", "FOUND", "MISSED", "MEAN RANK", "LAST CALL"}, narrowingSteps: slices.Concat(
+		columnHidingSteps("MEAN RANK", "MISSED"), columnTruncationStep("TOOL", 24), columnHidingSteps("FOUND", "LAST CALL"), columnTruncationStep("TOOL", 8))}
+	for _, u := range s.Tools[:min(len(s.Tools), maxStatsRows)] {
+		place := ""
+		if u.Found > 0 {
+			place = fmt.Sprintf("%.1f", u.Rank)
+		}
+		t.addRow(toOneLine(u.Name), fmt.Sprint(u.Calls), fmt.Sprint(u.Found), fmt.Sprint(u.Missed), place, u.Last.In(p.timeZone).Format("2006-01-02 15:04"))
+	}
+	t.write()
+	if len(s.Dead) > 0 {
+		fmt.Fprint(p, "\nNever called\n")
+	}
+	for _, name := range s.Dead[:min(len(s.Dead), maxStatsRows)] {
+		p.writeWrapped("  ", toOneLine(name))
+	}
+	if s.Cut {
+		p.addNote("Only the latest %d calls were read.", s.Calls)
+	}
+	if len(s.Tools) > maxStatsRows || len(s.Dead) > maxStatsRows {
+		p.addNote("Each list shows at most %d entries. For more, pass -o json.", maxStatsRows)
+	}
+}
+
+func formatFractionAsPercent(part float64) string { return fmt.Sprintf("%.0f %%", part*100) }

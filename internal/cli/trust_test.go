@@ -274,7 +274,7 @@ func TestAddReportsTheStart(t *testing.T) {
 		code           int
 		stdout, stderr []string
 	}{
-		"half": {0, []string{"Added half: it is ready, with 14 tools, 2 wait: mcpproxy approvals\n"}, nil},
+		"half": {0, []string{"Added half: it is ready, with 14 tools, 2 wait for approval: mcpproxy approvals\n"}, nil},
 		"bad": {problem.ExitTryAgain, []string{"Added bad, but it failed to start.\n"},
 			[]string{"Error: Server 'bad' did not start: exit status 3: oh no\n", "stays configured", "upstream logs bad", "upstream remove bad"}},
 		"closed": {problem.ExitLogin, []string{"Added closed: it needs a login.\n"}, []string{"did not start: it requires a login", "`mcpproxy login closed`"}},

@@ -94,7 +94,7 @@ func openUIAndAwaitSignIn(ctx context.Context, r *invocation, c *api.Client, add
 	if openFileInBrowser(path) != nil {
 		return errNoBrowser
 	}
-	r.printMessage("Opening %s in your browser. If nothing opens: `mcpproxy ui --print`.", address)
+	r.printMessage("Opening %s in your browser. If nothing opens, run `mcpproxy ui --print`.", address)
 	look := time.NewTicker(signInPollInterval)
 	defer look.Stop()
 	for {

@@ -11,7 +11,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"mcpproxy/internal/api"
+	"mcpproxy/internal/catalog/search"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
@@ -24,7 +27,7 @@ import (
 
 // toServerViews removes the fields that `upstream list` does not show.
 func toServerViews(all ops.ServerList) ops.ServerViews {
-	list := ops.ServerViews{Servers: make([]ops.ServerView, 0, len(all.Servers))}
+	list := ops.ServerViews{Servers: make([]ops.ServerView, 0, len(all.Servers)), Paused: all.Paused}
 	for _, s := range all.Servers {
 		list.Servers = append(list.Servers, s.ServerView)
 	}
@@ -49,6 +52,9 @@ func writeServerTable(p *printer, all ops.ServerViews) {
 		narrow: slices.Concat(columnHidingSteps("PROTOCOL"), addNoteToSteps("To see the full note, run `mcpproxy upstream get NAME`.", columnTruncationStep("NOTE", 24)),
 			columnTruncationStep("NAME", 16), columnHidingSteps("TOOLS", "NOTE"), columnTruncationStep("NAME", 8)),
 	}.write(p, all.Servers)
+	if all.Paused {
+		p.addNote("Calls are paused: MCPProxy rejects every call until you run `mcpproxy resume`.")
+	}
 }
 
 // serverNote returns the note about a server in the list: the next step for the user, or the server's current activity.
@@ -143,6 +149,7 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 	if s.Command != "" {
 		f.add("Command", shellQuoteWords(append([]string{s.Command}, s.Args...)...))
 	}
+	addSandbox(&f, s.Sandbox)
 	f.add("URL", toOneLine(s.URL))
 	if s.PID != 0 {
 		f.add("Process", strconv.Itoa(s.PID))
@@ -159,6 +166,23 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 		f.add(map[bool]string{true: "Warnings"}[i == 0], toOneLine(warning))
 	}
 	f.write(p)
+}
+
+// addSandbox adds what the process of a server may do.
+func addSandbox(f *fieldList, s *ops.SandboxView) {
+	if s == nil {
+		return
+	}
+	f.add("Sandbox", toOneLine(s.Text))
+	if s.Trusted {
+		f.add("", "its tools without hints count as read-only (trust_sandbox)")
+	}
+	for _, gap := range s.NotEnforced {
+		f.add("", "not enforced: "+toOneLine(gap))
+	}
+	for _, note := range s.Notes {
+		f.add("", toOneLine(note))
+	}
 }
 
 // formatLastError formats the last error of a server and its time.
@@ -291,4 +315,145 @@ func (r *invocation) writeLogEntry(data []byte) error {
 	}
 	_, err := fmt.Fprintln(r.Stdout, toPrintable(shown.String()))
 	return err
+}
+
+func newUpstreamSetCommand(r *invocation) commandSpec {
+	var infer string
+	var unset bool
+	members := map[string]*envOrHeaderChangeFlags{"env": {flag: "--env", between: "="}, "headers": {flag: "--header", between: ":"}}
+	env, headers := members["env"], members["headers"]
+	return commandSpec{
+		flags: map[string]any{
+			"unset": &unset, "env": &env.given, "unset-env": &env.unset, "header": &headers.given, "unset-header": &headers.unset,
+			"infer-hints": &infer,
+		},
+		args: func(cmd *cobra.Command, args []string) error {
+			if env.anyGiven() || headers.anyGiven() || infer != "" {
+				return exactArguments("server")(cmd, args)
+			}
+			return exactArguments("server", "key")(cmd, args[:min(len(args), 2)])
+		},
+		complete: func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			switch {
+			case len(args) == 0:
+				return r.completeFromDaemon(serverNames)(cmd, args, typed)
+			case len(args) == 1:
+				return ops.ChangeableServerKeys(), cobra.ShellCompDirectiveNoFileComp
+			case args[1] == "trust":
+				return config.TrustValues(), cobra.ShellCompDirectiveNoFileComp
+			case args[1] == "infer_hints":
+				return config.InferValues(), cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+			in := api.Change{ServerChange: ops.ServerChange{ServerRef: ops.ServerRef{Name: args[0]}}}
+			var err error
+			switch {
+			case env.anyGiven() && (headers.anyGiven() || infer != "" || unset), headers.anyGiven() && (infer != "" || unset):
+				return newUsageError("Change one setting at a time: pass --env, --header, --infer-hints, or --unset with a key.", "")
+			case infer != "":
+				args = append(args, "infer_hints", infer)
+				in.Key = "infer_hints"
+			case env.anyGiven():
+				in.Key = "env"
+			case headers.anyGiven():
+				in.Key = "headers"
+			default:
+				in.Key = args[1]
+				if m := members[in.Key]; m != nil {
+					m.setFromArguments(in.Key, args[2:], unset)
+				}
+			}
+			if given := members[in.Key]; given != nil && given.anyGiven() {
+				in.Value, err = given.toJSON()
+			} else {
+				in.Value, err = encodeSettingValue(in.Key, args[2:], unset)
+			}
+			if err != nil {
+				return err
+			}
+			v, err := callDaemonOrOffline(r, ctx, c, api.ChangeServer, in, func(f ops.OfflineAdmin, in api.Change) (ops.ServerView, error) {
+				return f.ChangeServer(in.ServerChange)
+			})
+			if err != nil {
+				return err
+			}
+			return r.printOutput(v, func(p *printer) {
+				p.writeLine("%s %s of %s.", map[bool]string{false: "Set", true: "Removed"}[in.Value == nil], in.Key, toOneLine(v.Name))
+				noteServerWarnings(p, v)
+				if v.Quarantined {
+					p.addNote("To review it, run `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+				}
+			})
+		}),
+	}
+}
+
+// envOrHeaderChangeFlags are the flags that set and remove members of a configuration key, such as env.
+type envOrHeaderChangeFlags struct {
+	flag, between string
+	given, unset  []string
+}
+
+func (m *envOrHeaderChangeFlags) anyGiven() bool { return len(m.given)+len(m.unset) > 0 }
+
+// setFromArguments sets or removes members named in the arguments after the key. It ignores a JSON object, which
+// replaces the whole key, and an unset without members, which removes it.
+func (m *envOrHeaderChangeFlags) setFromArguments(key string, values []string, unset bool) {
+	m.flag = key
+	switch {
+	case unset:
+		m.unset = values
+	case len(values) > 0 && !strings.HasPrefix(values[0], "{"):
+		m.given = values
+	}
+}
+
+// toJSON returns the changes as a JSON object, in which null removes a member.
+func (m *envOrHeaderChangeFlags) toJSON() (json.RawMessage, error) {
+	set, err := parsePairs(m.flag, m.given, m.between)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*string{}
+	for name, value := range set {
+		all[name] = &value
+	}
+	for _, name := range m.unset {
+		if _, both := all[name]; both || name == "" {
+			return nil, newUsageError("Invalid value '"+toPrintable(name)+"' for --unset-"+strings.TrimPrefix(m.flag, "--")+": it must be a name that the command does not also set.", "")
+		}
+		all[name] = nil
+	}
+	return wirejson.MarshalWithoutHTMLEscape(all)
+}
+
+// encodeSettingValue returns the JSON value of a configuration key, or nil to remove the key.
+func encodeSettingValue(key string, values []string, unset bool) (json.RawMessage, error) {
+	keys := ops.ChangeableServerKeys()
+	switch {
+	case !slices.Contains(keys, key):
+		hint := "The keys are " + strings.Join(keys, ", ") + "."
+		if near := search.ClosestName(key, keys); near != "" {
+			hint = "Did you mean " + near + "?"
+		}
+		return nil, newUsageError("The key '"+toPrintable(key)+"' cannot be set here.", hint)
+	case unset && len(values) > 0:
+		return nil, newUsageError("Give either a value or --unset.", "")
+	case unset:
+		return nil, nil
+	case len(values) == 0:
+		return nil, newUsageError("Missing argument: value.", "To remove the key, pass --unset.")
+	case strings.HasSuffix(key, "_tools") || key == "command":
+		return json.Marshal(values)
+	case len(values) > 1:
+		return nil, newUsageError("Unexpected argument '"+toPrintable(values[1])+"'.", "The key "+key+" has one value.")
+	case slices.Contains([]string{"trust", "infer_hints", "call_timeout", "url", "working_dir"}, key):
+		return wirejson.MarshalWithoutHTMLEscape(values[0])
+	}
+	if !json.Valid([]byte(values[0])) {
+		return nil, newUsageError("Invalid value for "+key+": it must be JSON.", `Give one object, in single quotes for the shell: '{"list_*": {"readOnlyHint": true}}'.`)
+	}
+	return json.RawMessage(values[0]), nil
 }

@@ -37,7 +37,7 @@ func (b *entryBuilder) buildEntry(n *node) {
 	dir := rewriteReferences(e.WorkingDir, b.client, false, func(string, string) {})
 	if dir != "" && !filepath.IsAbs(dir) && dir != "~" && !strings.HasPrefix(dir, "~/") && !strings.HasPrefix(dir, "${env:") {
 		e.WorkingDir = ""
-		b.addNote(b.memberThatSetKey("working_dir", n), "the directory is not absolute, and left out", "set one that begins with / or ~/")
+		b.addNote(b.memberThatSetKey("working_dir", n), "the directory is not an absolute path and was left out", "set a path that begins with / or ~/")
 	}
 	b.rewriteReferences(n)
 }
@@ -299,7 +299,7 @@ func (b *entryBuilder) readEnvPassthrough(m nodeMember) bool {
 		putString(&b.server.Entry.Env, name, "${env:"+name+"}")
 	}
 	if ok && len(names) > 0 {
-		b.addNote(m, quoteClipped(m.name)+" is written as references in env", "set these variables where MCPProxy is started")
+		b.addNote(m, quoteClipped(m.name)+" is written as references in env", "set these variables in MCPProxy's environment")
 	}
 	return ok
 }
@@ -329,7 +329,7 @@ func (b *entryBuilder) mergeToolLists(m nodeMember) {
 			forbidden[name] = true
 		}
 		b.include = slices.DeleteFunc(b.include, func(name string) bool { return forbidden[name] })
-		b.addNote(m, "the tools that are allowed and those that are forbidden are written as one list", "")
+		b.addNote(m, "the lists of allowed and denied tools are combined into one list", "")
 		for _, name := range append(b.include, b.exclude...) {
 			if strings.ContainsAny(name, "*?") {
 				b.skipReason = "it allows tools by a pattern, and denies others"
@@ -339,7 +339,7 @@ func (b *entryBuilder) mergeToolLists(m nodeMember) {
 	e.EnabledTools = b.include
 	if len(b.include) == 0 {
 		e.EnabledTools, e.Enabled = nil, new(bool)
-		b.addNote(m, "no tool is allowed, so that the server is switched off", "")
+		b.addNote(m, "the client allows no tool of the server, so it is imported as disabled", "")
 	}
 }
 

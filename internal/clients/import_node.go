@@ -57,7 +57,7 @@ func (n *node) checkDuplicates() error {
 	first := map[string]position{}
 	for _, m := range n.members {
 		if at, twice := first[m.name]; twice {
-			return &syntaxError{m.at, quoteClipped(m.name) + " is there twice", fmt.Sprintf("the first one is on line %d: take one of them out", at.line)}
+			return &syntaxError{m.at, quoteClipped(m.name) + " is there twice", fmt.Sprintf("the first one is on line %d: remove one of them", at.line)}
 		}
 		first[m.name] = m.at
 	}

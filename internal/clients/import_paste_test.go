@@ -64,7 +64,7 @@ func TestPasteMistakes(t *testing.T) {
 		"A=1":                                    "line 1, column 1: the command is missing",
 		`npx -y "a`:                              "line 1, column 8: the quote",
 		"npx a && rm -rf /":                      "line 1, column 7: one command alone",
-		"npx $(cat x)":                           "line 1, column 6: a command within",
+		"npx $(cat x)":                           "line 1, column 6: a command substitution",
 		"npx \\\n  a | b":                        "line 2, column 5: one command alone",
 		"claude mcp add x":                       "line 1, column 12: the command of the server is missing",
 		"gemini mcp add --trust yes x npx y":     "line 1, column 16: the option \"--trust\" is not known",

@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// rewriteReferences rewrites a client's unambiguous references into MCPProxy's syntax. It calls told for the references
-// that were changed, and for those that were not.
+// rewriteReferences rewrites a client's unambiguous references into MCPProxy's syntax. It calls told for each
+// reference, changed or not.
 func rewriteReferences(s, client string, shell bool, told func(message, hint string)) string {
 	var out strings.Builder
 	rest := 0 // start of the text that is not yet written
@@ -28,7 +28,7 @@ func rewriteReferences(s, client string, shell bool, told func(message, hint str
 		if r.Kind == config.VariableDefault && !shell {
 			out.WriteString(s[rest:r.Start] + rewriteReferences(r.Default, client, shell, told))
 			rest = r.End
-			told("${"+r.Name+":-…} is written as its default", "to use the variable, write ${env:"+r.Name+"} and set it where MCPProxy is started")
+			told("${"+r.Name+":-…} is written as its default", "to use the variable, write ${env:"+r.Name+"} and set it in MCPProxy's environment")
 			continue
 		}
 		if name == "" {
@@ -39,9 +39,9 @@ func rewriteReferences(s, client string, shell bool, told func(message, hint str
 		hint := ""
 		switch r.Kind {
 		case config.Template:
-			hint = "set that variable where MCPProxy is started: it does not read the client's secrets"
+			hint = "set that variable in MCPProxy's environment: MCPProxy does not read the client's secrets"
 		case config.Input:
-			hint = "set that variable where MCPProxy is started: it does not ask"
+			hint = "set that variable in MCPProxy's environment: MCPProxy does not ask for it"
 		}
 		told(s[r.Start:r.End]+" is written as "+reference, hint)
 		out.WriteString(s[rest:r.Start] + reference)

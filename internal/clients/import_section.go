@@ -32,7 +32,7 @@ func (r *importReader) readSection(s serverSection) error {
 // readServer reads one server. It skips an unusable server and adds a note.
 func (r *importReader) readServer(s serverSection, m nodeMember) error {
 	if !m.value.isKind(objectNode) {
-		r.addNote(&r.file.Notes, m.at, "", "server "+quoteClipped(m.name)+" is left out: it is not an object", "see how the client's own file has it")
+		r.addNote(&r.file.Notes, m.at, "", "server "+quoteClipped(m.name)+" is left out: it is not an object", "compare it with the client's own file")
 		return nil
 	}
 	if len(r.file.Servers) == maxServers {
@@ -54,8 +54,8 @@ func (r *importReader) readServer(s serverSection, m nodeMember) error {
 		return nil
 	}
 	if b.server.Name != m.name {
-		r.addNote(&b.server.Notes, m.at, "", fmt.Sprintf("the server is called %s here, not %s", b.server.Name, quoteClipped(m.name)),
-			"names have letters, digits, dots, dashes and underscores, no __, and must not look the same as another")
+		r.addNote(&b.server.Notes, m.at, "", fmt.Sprintf("the name of the server in MCPProxy is %s, not %s", b.server.Name, quoteClipped(m.name)),
+			"a name has letters, digits, dots, dashes and underscores, but no __, and must not look like another name")
 	}
 	if s.project != "" {
 		r.addNote(&b.server.Notes, m.at, "", "the client has it for one project only: "+quoteClipped(s.project), "here every client has it")

@@ -81,7 +81,7 @@ func (s *shellSplitter) addRune(r rune) error {
 			return nil
 		}
 		if !s.named && r == '(' {
-			return &syntaxError{s.currentPosition(), "a command within the command is not run", "write its value"}
+			return &syntaxError{s.currentPosition(), "a command substitution is not supported", "write its value"}
 		}
 		s.endVariable()
 	}
@@ -107,7 +107,7 @@ func (s *shellSplitter) addRune(r rune) error {
 		s.variable = true
 		s.word.WriteByte('$')
 	case r == '`':
-		return &syntaxError{s.currentPosition(), "a command within the command is not run", "write its value"}
+		return &syntaxError{s.currentPosition(), "a command substitution is not supported", "write its value"}
 	case s.quote != 0:
 		s.word.WriteRune(r)
 	case unicode.IsSpace(r):

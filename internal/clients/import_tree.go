@@ -81,6 +81,20 @@ func (t ParsedValue) Members() iter.Seq2[string, ParsedValue] {
 	}
 }
 
+// EachText calls f for each text in the value: names of members and strings.
+func (t ParsedValue) EachText(f func(text string)) {
+	for name, member := range t.Members() {
+		f(name)
+		member.EachText(f)
+	}
+	for _, item := range t.Items() {
+		item.EachText(f)
+	}
+	if text := t.Text(); text != "" {
+		f(text)
+	}
+}
+
 // Items returns the elements of a list.
 func (t ParsedValue) Items() []ParsedValue {
 	if !t.n.isKind(listNode) {

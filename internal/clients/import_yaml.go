@@ -129,10 +129,10 @@ func (r *yamlReader) readAlias(v *ast.AliasNode, depth int) (*node, error) {
 	name := v.Value.GetToken().Value
 	a, known := r.anchors[name]
 	if !known {
-		return nil, &syntaxError{at, "no anchor before it is called " + quoteClipped(name), "write the value out in its place"}
+		return nil, &syntaxError{at, "no anchor above this line has the name " + quoteClipped(name), "write the value itself here"}
 	}
 	if r.aliases += a.values; r.aliases > maxExpanded {
-		return nil, &syntaxError{at, fmt.Sprintf("aliases repeat more than %d values", maxExpanded), "write the values out in their place"}
+		return nil, &syntaxError{at, fmt.Sprintf("aliases repeat more than %d values", maxExpanded), "write the values themselves here"}
 	}
 	if depth+a.depth > maxDepth {
 		return nil, newTooDeepError(at)

@@ -14,7 +14,7 @@ var mcpServers = []string{"mcpServers"}
 // allClients are all clients in listing order.
 var allClients = []Client{
 	{ID: "claude-code", Name: "Claude Code", HTTP: true, aliases: []string{"claude"}, programs: []string{"claude"}, installPaths: installPathsInHome(".claude"),
-		files: claudeFiles, entry: entryWithType("http"), Reload: "Running sessions see it after a restart.",
+		files: claudeFiles, entry: entryWithType("http"), Reload: "Restart running sessions.",
 		add: func(name string, _ ProxyAddress, entry json.RawMessage) []string {
 			return []string{"claude", "mcp", "add-json", "--scope", "user", name, string(entry)}
 		},
@@ -24,13 +24,13 @@ var allClients = []Client{
 	{ID: "cursor", Name: "Cursor", HTTP: true, programs: []string{"cursor", "cursor-agent"}, installPaths: installPathsInHome(".cursor"), files: cursorFiles, entry: entryWithURLKey("url")},
 	{ID: "vscode", Name: "VS Code", HTTP: true, aliases: []string{"code", "copilot-chat"}, programs: []string{"code"}, installPaths: installPathInAppSettings("Code", "User"), files: vscodeFiles, entry: entryWithType("http")},
 	{ID: "codex", Name: "Codex", HTTP: true, programs: []string{"codex"}, installPaths: installPathsInHome(".codex"),
-		files: codexFiles, target: func(e Env) File { return codexFiles(e)[1] }, entry: codexEntry, Reload: "Sessions that run see it after a restart.",
+		files: codexFiles, target: func(e Env) File { return codexFiles(e)[1] }, entry: codexEntry, Reload: "Restart running sessions.",
 		add: func(name string, a ProxyAddress, _ json.RawMessage) []string {
 			return []string{"codex", "mcp", "add", name, "--url", a.URL}
 		},
 		remove: func(name string) []string { return []string{"codex", "mcp", "remove", name} }},
 	{ID: "gemini", Name: "Gemini CLI", HTTP: true, aliases: []string{"gemini-cli"}, programs: []string{"gemini"}, installPaths: installPathsInHome(".gemini/settings.json"),
-		files: geminiFiles, entry: entryWithURLKey("httpUrl"), Reload: "Sessions that run see it after a restart.",
+		files: geminiFiles, entry: entryWithURLKey("httpUrl"), Reload: "Restart running sessions.",
 		add: func(name string, a ProxyAddress, _ json.RawMessage) []string {
 			return []string{"gemini", "mcp", "add", "-s", "user", "-t", "http", name, a.URL}
 		},
@@ -41,9 +41,9 @@ var allClients = []Client{
 		files: opencodeFiles, target: opencodeTargetFile, entry: opencodeEntry, Reload: "Start opencode again."},
 	{ID: "zed", Name: "Zed", HTTP: true, programs: []string{"zed", "zeditor"}, installPaths: installPathInConfig("zed"), files: zedFiles, entry: entryWithURLKey("url")},
 	{ID: "copilot", Name: "GitHub Copilot CLI", HTTP: true, aliases: []string{"copilot-cli"}, programs: []string{"copilot"}, installPaths: installPathsInHome(".copilot"),
-		files: copilotFiles, entry: copilotEntry, Reload: "Sessions that run see it after a restart."},
+		files: copilotFiles, entry: copilotEntry, Reload: "Restart running sessions."},
 	{ID: "goose", Name: "Goose", HTTP: true, programs: []string{"goose"}, installPaths: func(e Env) []string { return []string{filepath.Dir(gooseFiles(e)[0].Path)} },
-		files: gooseFiles, namedEntry: gooseEntry, Reload: "Sessions that run see it after a restart."},
+		files: gooseFiles, namedEntry: gooseEntry, Reload: "Restart running sessions."},
 	{ID: "cline", Name: "Cline", HTTP: true, programs: []string{"cline"}, installPaths: func(e Env) []string { return []string{filepath.Dir(filepath.Dir(clineFiles(e)[1].Path))} },
 		files: clineFiles, target: clineTargetFile, entry: entryWithType("streamableHttp")},
 	{ID: "lmstudio", Name: "LM Studio", HTTP: true, aliases: []string{"lm-studio"}, programs: []string{"lms"}, installPaths: installPathsInHome(".lmstudio"),

@@ -34,7 +34,7 @@ func ReadUserFile(path string, roots ...string) (UserFile, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(path); err == nil {
-			return f, newRefusedError(path, "is a link to a file that is not there", "Fix the link, or remove it.")
+			return f, newRefusedError(path, "is a link to a file that does not exist", "Fix the link, or remove it.")
 		}
 		return f, f.checkFolderOwner()
 	case err != nil:

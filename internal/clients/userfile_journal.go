@@ -32,7 +32,8 @@ type Change struct {
 	Mode         fs.FileMode `json:"mode"`
 	After        string      `json:"after"` // SHA-256 of the written text, in hex
 	Undone       *time.Time  `json:"undone,omitempty"`
-	PartlyUndone bool        `json:"partly,omitempty"` // undone, except for later changes by others
+	PartlyUndone bool        `json:"partly,omitempty"`    // undone, except for later changes by others
+	Withdrawn    bool        `json:"withdrawn,omitempty"` // undone by UndoEvenWithoutEntries
 	Roots        []string    `json:"roots,omitempty"`
 	Entries      [][]string  `json:"entries,omitempty"` // the changed entries, for a RestoreFunc
 }
@@ -205,7 +206,7 @@ func (j *Journal) undoChange(id string, back RestoreFunc, always bool) (Change, 
 		return c, err
 	}
 	now := time.Now().UTC()
-	c.Undone = &now
+	c.Undone, c.Withdrawn = &now, always
 	return c, j.saveChange(c)
 }
 

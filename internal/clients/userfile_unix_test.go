@@ -155,7 +155,7 @@ func TestRefusals(t *testing.T) {
 		parts []string
 	}{
 		"a link out":       {func(t *testing.T, path string) { must(t, os.Symlink(outside, path)) }, []string{"is a link to " + outside}},
-		"a dangling link":  {func(t *testing.T, path string) { must(t, os.Symlink(path+".gone", path)) }, []string{"not there"}},
+		"a dangling link":  {func(t *testing.T, path string) { must(t, os.Symlink(path+".gone", path)) }, []string{"does not exist"}},
 		"a link in a loop": {func(t *testing.T, path string) { must(t, os.Symlink(path, path)) }, []string{"cannot be read"}},
 		"a directory":      {func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o755)) }, []string{"not a regular file"}},
 		"a pipe":           {func(t *testing.T, path string) { must(t, syscall.Mkfifo(path, 0o600)) }, []string{"not a regular file"}},

@@ -57,7 +57,7 @@ var (
 	askedTools = accessIncreaseRule{"changed towards `off`", changeMayAskUserLess}
 	inferred   = newStrictToLooseRule(string(policy.InferEnforce), string(policy.InferAdvise), string(policy.InferOff))
 	validated  = newStrictToLooseRule(string(ValidateReject), string(ValidateWarn), string(ValidateOff))
-	// judged is for judge_arguments: `advise` may loosen hints, and `off` neither asks nor warns.
+	// judged compares values of judge_arguments: `advise` may relax hints, and `off` neither asks nor warns.
 	judged = accessIncreaseRule{"changed, except from `advise` to `enforce`", func(was, is any) bool {
 		return was != is && (was != policy.ArgumentsAdvise || is != policy.ArgumentsEnforce)
 	}}

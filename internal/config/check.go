@@ -59,6 +59,20 @@ func checkAbsoluteDir(s string) error {
 	return errors.New("the directory must be absolute; begin it with / or ~/")
 }
 
+func checkSandboxPath(s string) error {
+	if checkAbsoluteDir(s) != nil {
+		return errors.New("the path must be absolute; begin it with / or ~/")
+	}
+	return nil
+}
+
+func checkImage(s string) error {
+	if s == "" || s[0] == '-' || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("the value is not the name of an image; such as docker.io/library/node:22")
+	}
+	return nil
+}
+
 func checkAPIKey(s string) error {
 	for _, r := range s {
 		if r <= ' ' || r > '~' {
@@ -115,7 +129,7 @@ func checkTelemetryEndpoint(s string) error {
 		return err
 	}
 	if u, err := url.Parse(s); err != nil || u.User != nil || u.RawQuery != "" {
-		return errors.New("the endpoint is the address of an OTLP receiver alone; such as http://127.0.0.1:4318. Headers for it go into the environment: OTEL_EXPORTER_OTLP_HEADERS")
+		return errors.New("the endpoint is only the address of an OTLP receiver, such as http://127.0.0.1:4318. Set its headers in the environment variable OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	return nil
 }
@@ -210,9 +224,7 @@ func CheckProfileName(name string) error {
 }
 
 // CheckServerPattern returns an error if the text is neither a possible server name nor a pattern.
-func CheckServerPattern(s string) error { return checkServerPattern(s) }
-
-func checkServerPattern(s string) error {
+func CheckServerPattern(s string) error {
 	if strings.Trim(s, "*?") == "" && s != "" {
 		return nil
 	}
@@ -241,7 +253,7 @@ func checkToolPattern(s string) error {
 	if !ok {
 		return errors.New(quoteClipped(s) + " is not a tool: write server:tool, in which * matches any characters")
 	}
-	if err := checkServerPattern(server); err != nil {
+	if err := CheckServerPattern(server); err != nil {
 		return err
 	}
 	return checkPattern(name)

@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestInvalidServers checks that each impossible text is rejected with an error of its own, which repeats no value,
-// and that a text that is only unusual is accepted.
+// TestInvalidServers checks that each invalid text is rejected with a specific error that repeats no value, and that an
+// unusual but valid text is accepted.
 func TestInvalidServers(t *testing.T) {
 	env := func(name, value string) ServerEdit {
 		return ServerEdit{Launch: Launch{Command: "x", Env: map[string]string{name: value}}}

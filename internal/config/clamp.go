@@ -253,7 +253,7 @@ func mayAllowMoreTools(was, is []policy.ScopeTools) bool {
 
 // maskedProfileJSON returns a profile as it may be shown.
 func maskedProfileJSON(p Profile) json.RawMessage {
-	text, err := encodeObject(p.keys(), func(k configKey) bool { return !k.isDefault() })
+	text, err := encodeObject(p.keys(), isNotDefault)
 	if err != nil {
 		return null
 	}
@@ -270,7 +270,7 @@ func (c *Config) canonicalJSONWithSecrets() ([]byte, error) {
 	for i := range written.Servers {
 		emptyValuesToNil(written.Servers[i].keys())
 	}
-	return encodeObject(written.keys(), func(k configKey) bool { return !k.isDefault() })
+	return encodeObject(written.keys(), isNotDefault)
 }
 
 // emptyValuesToNil makes empty and absent values equal.

@@ -66,6 +66,7 @@ var directions = map[string][][2]string{ // key → stricter, wider
 	"quarantine_enabled":                          {{`true`, `false`}},
 	"presence":                                    {{`"passphrase"`, `"none"`}, {`"passkey"`, `"none"`}},
 	"server.allow_private":                        {{`false`, `true`}},
+	"server.trust_sandbox":                        {{`false`, `true`}},
 	"server.enabled":                              {{`false`, `true`}},
 	"server.quarantined":                          {{`true`, `false`}},
 	"server.session":                              {{`"per_client"`, `"auto"`}, {`"auto"`, `"shared"`}, {`"per_client"`, `"shared"`}},
@@ -107,6 +108,8 @@ var changes = map[string]struct {
 	"server.url": {`"http://a/"`, `"http://b/"`, true}, "server.headers": {`{"a": "b"}`, `{}`, true}, "server.protocol": {`"sse"`, `"http"`, true},
 	"server.oauth.client_id": {`"a"`, `"b"`, true}, "server.oauth.client_secret": {`"a"`, `"b"`, true}, "server.oauth.client_metadata_url": {`"https://a/b"`, `"https://a/c"`, true},
 	"server.oauth.authorization_server": {`"https://a"`, `"https://b"`, true}, "server.oauth.scopes": {`["a"]`, `["b"]`, true}, "server.oauth.redirect_port": {`1`, `2`, true},
+	"server.sandbox.mode": {`"on"`, `"strict"`, true}, "server.sandbox.read": {`["/a"]`, `[]`, true}, "server.sandbox.write": {`["/a"]`, `["/b"]`, true},
+	"server.sandbox.network": {`"none"`, `"all"`, true}, "server.sandbox.image": {`"a"`, `"b"`, true}, "server.sandbox.best_effort": {`true`, `false`, true},
 	"server.lazy": {`true`, `false`, false}, "server.call_timeout": {`"1s"`, `"2s"`, false}, "server.max_concurrent_calls": {`1`, `0`, false}, "server.ask.wait": {`"1s"`, `"2s"`, false},
 	"server.select": {`{"a": ".a"}`, `{"a": ".b"}`, false}, "server.tools": {`{"a": {"description": "x"}}`, `{"a": {"description": "y"}}`, true},
 	"notify.desktop": {`true`, `false`, false},
@@ -148,6 +151,12 @@ func fileWith(name, value string) (text, path string) {
 		switch {
 		case strings.HasPrefix(key, "oauth.") && key == "oauth.client_secret":
 			return with(`"mcpServers": {"s": {"url": "http://x/", "oauth": {"client_id": "i", "client_secret": ` + value + `}}}`), "mcpServers.s." + key
+		case key == "trust_sandbox":
+			base += `, "sandbox": {"mode": "on"}`
+		case key == "sandbox.image":
+			return with(`"mcpServers": {"s": {"command": "x", "sandbox": {"mode": "container", "image": ` + value + `}}}`), "mcpServers.s." + key
+		case strings.HasPrefix(key, "sandbox.") && key != "sandbox.mode":
+			return with(`"mcpServers": {"s": {"command": "x", "sandbox": {"mode": "on", ` + fmt.Sprintf("%q: %s", strings.TrimPrefix(key, "sandbox."), value) + `}}}`), "mcpServers.s." + key
 		case strings.HasPrefix(key, "oauth."), key == "headers", key == "allow_private", key == "protocol":
 			base = `"url": "http://x/"`
 		case key == "command", key == "url":
@@ -295,12 +304,15 @@ func anyFile(t *rapid.T, label string) string {
 			continue
 		}
 		lists := one(name+" lists", "enabled_tools", "disabled_tools")
+		mode := one(name+" sandbox", "", "on", "strict")
 		text := object("server.", func(key string) bool {
 			switch {
 			case (key == "enabled_tools" || key == "disabled_tools") && key != lists, key == "oauth.client_secret":
 				return true
-			case key == "command", key == "url":
+			case key == "command", key == "url", key == "sandbox.mode", key == "sandbox.image":
 				return true // compared below
+			case strings.HasPrefix(key, "sandbox."), key == "trust_sandbox":
+				return kind == "url" || mode == ""
 			case key == "args", key == "env", key == "working_dir":
 				return kind == "url"
 			case strings.HasPrefix(key, "oauth."), key == "headers", key == "allow_private", key == "protocol":
@@ -308,6 +320,11 @@ func anyFile(t *rapid.T, label string) string {
 			}
 			return false
 		})
+		if inner, rest, found := strings.Cut(text, `"sandbox": {`); found {
+			text = inner + `"sandbox": {"mode": "` + mode + `", ` + rest
+		} else if kind == "command" && mode != "" {
+			text = strings.TrimPrefix(text+`, "sandbox": {"mode": "`+mode+`"}`, ", ")
+		}
 		launch := map[string]string{"command": `"command": "` + one("command", "x", "y", "${env:X}") + `"`, "url": `"url": "` + one("url", "http://x/", "http://y/") + `"`}[kind]
 		servers = append(servers, fmt.Sprintf("%q: {%s}", name, strings.TrimSuffix(launch+", "+text, ", ")))
 	}

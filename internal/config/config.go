@@ -38,6 +38,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/result"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // Config is a decoded, validated configuration with defaults and resolved references
@@ -161,6 +162,8 @@ type Server struct {
 	MaxConcurrent     int                // 0 = no limit of its own
 	ValidateArguments ArgumentValidation // "" = the general mode
 	InferHints        policy.InferMode   // "" = the general mode
+	Sandbox           sandbox.Rules      // ~ is the home directory
+	TrustSandbox      bool               // a sandbox that proves it makes tools count as read
 	Lanes             []ArgumentLaneRule // in file order; the last match wins
 	Ask               policy.AskRules    // in addition to the general rules
 	Selections        []ResultSelection  // in file order; the last match wins
@@ -337,8 +340,17 @@ func (s Server) MaskedLaunch() LaunchView { return newLaunchView(s.Masked()) }
 func newLaunchView(s Server) LaunchView {
 	return LaunchView{
 		Protocol: s.Protocol, Command: s.Command, Args: append([]string{}, s.Args...), WorkingDir: s.WorkingDir, URL: s.URL,
-		Env: slices.Sorted(maps.Keys(s.Env)), Headers: slices.Sorted(maps.Keys(s.Headers)),
+		Env: slices.Sorted(maps.Keys(s.Env)), Headers: slices.Sorted(maps.Keys(s.Headers)), Sandbox: s.sandboxOrNil(),
 	}
+}
+
+// sandboxOrNil returns the sandbox; nil without one, so that the fingerprints of other launches do not change.
+func (s Server) sandboxOrNil() *sandbox.Rules {
+	if !s.Sandbox.IsOn() {
+		return nil
+	}
+	rules := s.Sandbox
+	return &rules
 }
 
 // ExactLaunch returns the launch of s as in the file: with references, but nothing masked. It is for the user who

@@ -34,6 +34,7 @@ type configKey struct {
 	mask    func(raw string) string // text shown instead of a secret
 	secrets bool                    // may contain ${keyring:NAME}
 	folded  bool                    // names in the map are case-insensitive
+	alone   string                  // value of the key that may be written instead of its group
 }
 
 // valueKind is the type of a value in the file.

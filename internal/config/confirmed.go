@@ -112,7 +112,7 @@ func (b *confirmedConfig) loadConfirmed(wanted *Config, parse func(text []byte) 
 	case !found:
 		if b.verifier != nil {
 			if why, remedy := b.verifier.VoidReason(); why != "" {
-				b.invalidReason, b.remedy = toClause(why), toClause(remedy)
+				b.invalidReason, b.remedy = sentenceToClause(why), sentenceToClause(remedy)
 			}
 		}
 		return b.limitToEmpty(parse)
@@ -131,8 +131,8 @@ func (b *confirmedConfig) loadConfirmed(wanted *Config, parse func(text []byte) 
 	return nil
 }
 
-// toClause returns a sentence in the form of a clause, for use within another sentence.
-func toClause(sentence string) string {
+// sentenceToClause returns a sentence in the form of a clause, for use within another sentence.
+func sentenceToClause(sentence string) string {
 	if sentence == "" {
 		return ""
 	}

@@ -76,7 +76,14 @@ func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []config
 	}
 	for m, name := range d.eachUniqueMember(obj, path) {
 		at := joinPath(path, name)
-		if group := keysInGroup(keys, name); len(group) > 0 {
+		if group := keysInGroup(keys, name); len(group) > 0 && isWrittenAlone(group, m.Value) {
+			members[name] = m // its keys have their defaults
+			continue
+		} else if len(group) > 0 {
+			if _, isText := m.Value.Value.(hujson.Literal); isText && name == "sandbox" {
+				d.addMistake(m.Value.StartOffset, at, `sandbox must be "off" or an object`, `write {"mode": "on"}`)
+				continue
+			}
 			d.decodeObject(m.Value, at, group, keysInGroup(shown, name))
 			members[name] = m
 			continue
@@ -106,6 +113,12 @@ func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []config
 		}
 	}
 	return members
+}
+
+// isWrittenAlone reports whether a value is that of a key instead of an object with the group's keys.
+func isWrittenAlone(group []configKey, v hujson.Value) bool {
+	l, ok := v.Value.(hujson.Literal)
+	return ok && l.Kind() == '"' && slices.ContainsFunc(group, func(k configKey) bool { return k.alone != "" && k.alone == l.String() })
 }
 
 // eachUniqueMember iterates over the members of an object. It reports a duplicate name as a mistake and skips that
@@ -417,19 +430,11 @@ func (d *decoder) decodeList(v hujson.Value, path string, k configKey) (any, any
 }
 
 func (d *decoder) decodeStringMap(v hujson.Value, path string, k configKey) (any, any) {
-	obj, ok := v.Value.(*hujson.Object)
-	if !ok {
-		d.reportWrongType(v, path, "an object of strings")
-		return nil, nil
-	}
 	resolved, raw, taken := map[string]string{}, map[string]string{}, map[string]bool{}
-	for m, n := range d.eachUniqueMember(obj, path) {
+	for m, n := range d.eachEntry(v, path, "an object of strings", k.checkName) {
 		at := joinPath(path, n)
-		if !d.reportCheckError(m.Name.StartOffset, at, k.checkName(n)) {
-			continue
-		}
 		if k.folded && taken[strings.ToLower(n)] {
-			d.addMistake(m.Name.StartOffset, at, quoteClipped(n)+" is a duplicate name", "upper and lower case are the same here")
+			d.addMistake(m.Name.StartOffset, at, quoteClipped(n)+" is a duplicate name", "names are not case-sensitive")
 			continue
 		}
 		taken[strings.ToLower(n)] = true
@@ -441,22 +446,29 @@ func (d *decoder) decodeStringMap(v hujson.Value, path string, k configKey) (any
 	return resolved, raw
 }
 
-// decodeHintOverrides decodes hint_overrides in file order.
-func (d *decoder) decodeHintOverrides(v hujson.Value, path string) any {
-	obj, ok := v.Value.(*hujson.Object)
-	if !ok {
-		d.reportWrongType(v, path, "an object (tool name or pattern → hints)")
-		return nil
-	}
-	out := []HintOverride{}
-	for m, pattern := range d.eachUniqueMember(obj, path) {
-		at := joinPath(path, pattern)
-		if !d.reportCheckError(m.Name.StartOffset, at, checkPattern(pattern)) {
-			continue
+// eachEntry iterates over the entries of an object whose names the user chooses, in file order. It reports a value that is
+// not an object, and skips names that check rejects.
+func (d *decoder) eachEntry(v hujson.Value, path, want string, check func(name string) error) func(yield func(m hujson.ObjectMember, name string) bool) {
+	return func(yield func(hujson.ObjectMember, string) bool) {
+		obj, ok := v.Value.(*hujson.Object)
+		if !ok {
+			d.reportWrongType(v, path, want)
+			return
 		}
+		for m, name := range d.eachUniqueMember(obj, path) {
+			if d.reportCheckError(m.Name.StartOffset, joinPath(path, name), check(name)) && !yield(m, name) {
+				return
+			}
+		}
+	}
+}
+
+// decodeHintOverrides decodes hint_overrides.
+func (d *decoder) decodeHintOverrides(v hujson.Value, path string) any {
+	out := []HintOverride{}
+	for m, pattern := range d.eachEntry(v, path, "an object (tool name or pattern → hints)", checkPattern) {
 		o := HintOverride{Pattern: pattern}
-		keys := hintKeys(&o.Hints)
-		d.decodeObject(m.Value, at, keys, keys)
+		d.decodeObject(m.Value, joinPath(path, pattern), o.keys(), o.keys())
 		out = append(out, o)
 	}
 	return out

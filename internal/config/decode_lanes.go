@@ -8,17 +8,9 @@ import (
 
 // decodeArgumentLaneRules decodes lanes in file order.
 func (d *decoder) decodeArgumentLaneRules(v hujson.Value, path string) (any, any) {
-	obj, ok := v.Value.(*hujson.Object)
-	if !ok {
-		d.reportWrongType(v, path, "an object (tool name or pattern → the argument that determines the lane)")
-		return nil, nil
-	}
 	resolved, raw := []ArgumentLaneRule{}, []ArgumentLaneRule{}
-	for m, pattern := range d.eachUniqueMember(obj, path) {
+	for m, pattern := range d.eachEntry(v, path, "an object (tool name or pattern → the argument that determines the lane)", checkPattern) {
 		at := joinPath(path, pattern)
-		if !d.reportCheckError(m.Name.StartOffset, at, checkPattern(pattern)) {
-			continue
-		}
 		r, shown := ArgumentLaneRule{Pattern: pattern}, ArgumentLaneRule{Pattern: pattern}
 		g := d.decodeObject(m.Value, at, r.keys(), shown.keys())
 		_, by := g["by"]

@@ -12,17 +12,9 @@ import (
 
 // decodeProfiles decodes profiles in file order.
 func (d *decoder) decodeProfiles(v hujson.Value, path string) (any, any) {
-	obj, ok := v.Value.(*hujson.Object)
-	if !ok {
-		d.reportWrongType(v, path, "an object (name → profile)")
-		return nil, nil
-	}
 	resolved, raw := []Profile{}, []Profile{}
-	for m, name := range d.eachUniqueMember(obj, path) {
+	for m, name := range d.eachEntry(v, path, "an object (name → profile)", CheckProfileName) {
 		at := joinPath(path, name)
-		if !d.reportCheckError(m.Name.StartOffset, at, CheckProfileName(name)) {
-			continue
-		}
 		p, shown := Profile{Name: name}, Profile{Name: name}
 		for key, m := range d.decodeObject(m.Value, at, p.keys(), shown.keys()) {
 			if list, isList := m.Value.Value.(*hujson.Array); isList && len(list.Elements) == 0 {
@@ -42,18 +34,9 @@ func (p *Profile) buildScopeRule() *policy.ScopeRule {
 
 // decodeProfileTools decodes the tools of a profile in file order.
 func (d *decoder) decodeProfileTools(v hujson.Value, path string) (any, any) {
-	obj, ok := v.Value.(*hujson.Object)
-	if !ok {
-		d.reportWrongType(v, path, "an object (server or pattern → list of tools)")
-		return nil, nil
-	}
 	resolved, raw := []policy.ScopeTools{}, []policy.ScopeTools{}
-	for m, server := range d.eachUniqueMember(obj, path) {
-		at := joinPath(path, server)
-		if !d.reportCheckError(m.Name.StartOffset, at, checkServerPattern(server)) {
-			continue
-		}
-		list, shown := d.decodeList(m.Value, at, configKey{check: checkPattern})
+	for m, server := range d.eachEntry(v, path, "an object (server or pattern → list of tools)", CheckServerPattern) {
+		list, shown := d.decodeList(m.Value, joinPath(path, server), configKey{check: checkPattern})
 		patterns, _ := list.([]string)
 		texts, _ := shown.([]string)
 		resolved, raw = append(resolved, policy.ScopeTools{Server: server, Patterns: patterns}), append(raw, policy.ScopeTools{Server: server, Patterns: texts})

@@ -4,17 +4,9 @@ import "github.com/tailscale/hujson"
 
 // decodeResultSelections decodes select in file order.
 func (d *decoder) decodeResultSelections(v hujson.Value, path string) any {
-	obj, ok := v.Value.(*hujson.Object)
-	if !ok {
-		d.reportWrongType(v, path, "an object (tool name or pattern → expression of jq)")
-		return nil
-	}
 	all := []ResultSelection{}
-	for m, pattern := range d.eachUniqueMember(obj, path) {
+	for m, pattern := range d.eachEntry(v, path, "an object (tool name or pattern → expression of jq)", checkPattern) {
 		at := joinPath(path, pattern)
-		if !d.reportCheckError(m.Name.StartOffset, at, checkPattern(pattern)) {
-			continue
-		}
 		l, isText := m.Value.Value.(hujson.Literal)
 		if !isText || l.Kind() != '"' {
 			d.reportWrongType(m.Value, at, "a string: an expression of jq")

@@ -8,6 +8,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // serverEntry is a server in the file.
@@ -125,6 +126,7 @@ func (d *decoder) decodeServer(e serverEntry) (resolved, shown Server) {
 	d.checkServerHasOneName(g, e)
 	d.checkLaunchAndResolveProtocol(g, &resolved, e)
 	d.checkOAuth(&resolved, e)
+	d.checkSandbox(&resolved, e)
 	d.checkToolLists(g, &resolved, e.path)
 	shown.Protocol = resolved.Protocol
 	return resolved, shown
@@ -225,6 +227,29 @@ func (d *decoder) checkOAuth(s *Server, e serverEntry) {
 	}
 }
 
+// checkSandbox checks the keys of the sandbox together.
+func (d *decoder) checkSandbox(s *Server, e serverEntry) {
+	at := e.at
+	for _, name := range []string{"trust_sandbox", "sandbox"} {
+		if m := findMember(e.value, name); m != nil {
+			at = m.Name.StartOffset
+		}
+	}
+	path, r := joinPath(e.path, "sandbox"), s.Sandbox
+	switch {
+	case s.Protocol != "stdio" && (r.IsOn() || s.TrustSandbox):
+		d.addMistake(at, path, "sandbox has no effect without command", "remove it")
+	case r.Mode == sandbox.Container && r.Image == "":
+		d.addMistake(at, path, `sandbox.mode "container" requires image`, "add image")
+	case r.Mode != sandbox.Container && r.Image != "":
+		d.addMistake(at, path, `sandbox.image has no effect without mode "container"`, "remove it, or set mode")
+	case !r.IsOn() && (len(r.Read) > 0 || len(r.Write) > 0 || r.Network == sandbox.AllNetwork || r.BestEffort):
+		d.addMistake(at, path, "sandbox has no effect without mode", `set mode to "on", "strict" or "container"`)
+	case s.TrustSandbox && !r.IsOn():
+		d.addMistake(at, joinPath(e.path, "trust_sandbox"), "trust_sandbox has no effect without sandbox", "add sandbox, or remove trust_sandbox")
+	}
+}
+
 // checkToolLists checks that only one tool list is set.
 func (d *decoder) checkToolLists(g objectMembers, s *Server, path string) {
 	_, allow := g["enabled_tools"]
@@ -237,26 +262,10 @@ func (d *decoder) checkToolLists(g objectMembers, s *Server, path string) {
 	}
 	d.reportServerPrefix(g, s.Name, path, "enabled_tools", s.EnabledTools)
 	d.reportServerPrefix(g, s.Name, path, "disabled_tools", s.DisabledTools)
-	var overridden []string
-	for _, o := range s.HintOverrides {
-		overridden = append(overridden, o.Pattern)
-	}
-	d.reportServerPrefix(g, s.Name, path, "hint_overrides", overridden)
-	var judged []string
-	for _, r := range s.Lanes {
-		judged = append(judged, r.Pattern)
-	}
-	d.reportServerPrefix(g, s.Name, path, "lanes", judged)
-	var selected []string
-	for _, r := range s.Selections {
-		selected = append(selected, r.Pattern)
-	}
-	d.reportServerPrefix(g, s.Name, path, "select", selected)
-	var named []string
-	for _, t := range s.ToolSettings {
-		named = append(named, t.Tool)
-	}
-	d.reportServerPrefix(g, s.Name, path, "tools", named)
+	d.reportServerPrefix(g, s.Name, path, "hint_overrides", entryNames(s.HintOverrides))
+	d.reportServerPrefix(g, s.Name, path, "lanes", entryNames(s.Lanes))
+	d.reportServerPrefix(g, s.Name, path, "select", entryNames(s.Selections))
+	d.reportServerPrefix(g, s.Name, path, "tools", entryNames(s.ToolSettings))
 }
 
 // reportServerPrefix reports patterns with a "server:" prefix. Such a pattern would match nothing, so a tool that it

@@ -149,15 +149,22 @@ func (l *LiveConfig) SetServer(permit ConfirmFunc, name, field string, value jso
 	}
 	var edits []textEdit
 	for _, one := range steps {
-		edits = append(edits, func(d document) ([]textedit.Splice, error) {
-			servers, i := d.findServer(name)
-			if i < 0 {
-				return nil, unknownServerError(name)
-			}
-			return d.serverSettingSplices(textedit.ContainerOf(servers.Items[i].Value), one)
-		})
+		edits = append(edits, editOfServer(name, func(d document, server textedit.Container) ([]textedit.Splice, error) {
+			return d.serverSettingSplices(server, one)
+		}))
 	}
 	return l.editServers(permit, []string{name}, edits...)
+}
+
+// editOfServer returns an edit of the entry of a server, which must exist.
+func editOfServer(name string, splices func(d document, server textedit.Container) ([]textedit.Splice, error)) textEdit {
+	return func(d document) ([]textedit.Splice, error) {
+		servers, i := d.findServer(name)
+		if i < 0 {
+			return nil, unknownServerError(name)
+		}
+		return splices(d, textedit.ContainerOf(servers.Items[i].Value))
+	}
 }
 
 // serverSetting is a key of a server, or a member of one, with its new value. A nil value removes it.
@@ -204,7 +211,7 @@ func (d document) serverSettingSplices(server textedit.Container, s serverSettin
 	if s.member == "" {
 		return d.setServerKeySplices(server, s.key, s.value)
 	}
-	i := slices.IndexFunc(server.Items, func(it textedit.ContainerItem) bool { return it.Name == s.key })
+	i := server.IndexOf(s.key)
 	switch {
 	case i < 0 && s.value == nil:
 		return nil, nil
@@ -435,24 +442,7 @@ func writeAndCommit(l *LiveConfig, r fileContent, text []byte, next *Config, cha
 
 // editedText returns the new text of a file; nil means that there is no file.
 func editedText(data []byte, change textEdit) ([]byte, error) {
-	text, mark := bytes.CutPrefix(data, []byte(byteOrderMark))
-	ending := ""
-	if data == nil {
-		text, ending = []byte("{}"), "\n"
-	}
-	d, mistake := textedit.NewDocument(text)
-	if mistake != nil {
-		return nil, errors.New(mistake.Message) // not reached: the file was parsed before
-	}
-	splices, err := change(document{d})
-	if err != nil {
-		return nil, err
-	}
-	out := append(d.ApplySplices(splices), ending...)
-	if mark {
-		out = append([]byte(byteOrderMark), out...)
-	}
-	return out, nil
+	return textedit.EditJSON(data, func(d *textedit.Document) ([]textedit.Splice, error) { return change(document{d}) })
 }
 
 // newInvalidEditError returns the error for an edit that would make the file invalid. It contains no lines and

@@ -14,13 +14,9 @@ func (l *LiveConfig) SetHintOverride(permit ConfirmFunc, name, tool string, hint
 	var edits []textEdit
 	if err := wirejson.EachMember(hints, func(hint, value []byte) error {
 		path, value := []string{"hint_overrides", tool, string(hint)}, bytes.Clone(value)
-		edits = append(edits, func(d document) ([]textedit.Splice, error) {
-			servers, i := d.findServer(name)
-			if i < 0 {
-				return nil, unknownServerError(name)
-			}
-			return d.SplicesToSetAtPath(textedit.ContainerOf(servers.Items[i].Value), path, value)
-		})
+		edits = append(edits, editOfServer(name, func(d document, server textedit.Container) ([]textedit.Splice, error) {
+			return d.SplicesToSetAtPath(server, path, value, false)
+		}))
 		return nil
 	}); err != nil {
 		return err

@@ -187,7 +187,7 @@ func newFileChangedError(path string, r fileContent) error {
 func (d document) setConfigKeySplices(name string, value json.RawMessage) ([]textedit.Splice, error) {
 	group, member, nested := strings.Cut(name, ".")
 	top := textedit.ContainerOf(d.Root)
-	at := slices.IndexFunc(top.Items, func(it textedit.ContainerItem) bool { return it.Name == group })
+	at := top.IndexOf(group)
 	switch {
 	case !nested:
 		return d.setObjectMemberSplices(top, at, name, value, "")
@@ -198,8 +198,7 @@ func (d document) setConfigKeySplices(name string, value json.RawMessage) ([]tex
 		return d.setObjectMemberSplices(top, at, group, object, "")
 	}
 	object := textedit.ContainerOf(top.Items[at].Value)
-	i := slices.IndexFunc(object.Items, func(it textedit.ContainerItem) bool { return it.Name == member })
-	return d.setObjectMemberSplices(object, i, member, value, "")
+	return d.setObjectMemberSplices(object, object.IndexOf(member), member, value, "")
 }
 
 // CheckSettableKey returns an error for a key that SetConfigKeys cannot set.

@@ -65,7 +65,11 @@ func objectNode(keys []configKey, texts map[string]string, prefix string) node {
 		switch {
 		case group != "":
 			if properties[group] == nil {
-				properties[group] = objectNode(keysInGroup(keys, group), texts, group+".")
+				object := objectNode(keysInGroup(keys, group), texts, group+".")
+				if k.alone != "" {
+					object = node{"anyOf": []node{{"const": k.alone}, object}}
+				}
+				properties[group] = object
 			}
 		default:
 			for _, name := range append([]string{k.name}, k.aliases...) {

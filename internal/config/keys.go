@@ -6,6 +6,7 @@ import (
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // Tables of keys. To add a key, add a field, a line here, and a line in keys.txt with its documentation.
@@ -89,10 +90,17 @@ func (s *Server) keys() []configKey {
 		{name: "oauth.authorization_server", field: &s.OAuth.AuthorizationServer, grants: always, secrets: true, check: checkURL},
 		{name: "oauth.scopes", field: &s.OAuth.Scopes, grants: always, secrets: true, check: checkOAuthScope},
 		{name: "oauth.redirect_port", field: &s.OAuth.RedirectPort, grants: always, max: 65535},
+		{name: "sandbox.mode", field: &s.Sandbox.Mode, grants: always, defaultValue: sandbox.Off, oneOf: sandbox.Modes(), alone: string(sandbox.Off)},
+		{name: "sandbox.read", field: &s.Sandbox.Read, grants: always, check: checkSandboxPath},
+		{name: "sandbox.write", field: &s.Sandbox.Write, grants: always, check: checkSandboxPath},
+		{name: "sandbox.network", field: &s.Sandbox.Network, grants: always, defaultValue: sandbox.NoNetwork, oneOf: []string{string(sandbox.NoNetwork), string(sandbox.AllNetwork)}},
+		{name: "sandbox.image", field: &s.Sandbox.Image, grants: always, check: checkImage},
+		{name: "sandbox.best_effort", field: &s.Sandbox.BestEffort, grants: always},
+		{name: "trust_sandbox", field: &s.TrustSandbox, grants: on},
 		{name: "enabled", field: &s.Enabled, grants: on, defaultValue: true, inverse: "disabled"},
 		{name: "quarantined", field: &s.Quarantined, grants: off},
 		{name: "lazy", field: &s.Lazy, grants: never},
-		{name: "session", field: &s.Session, grants: newStrictToLooseRule(string(SessionPerClient), string(SessionAuto), string(SessionShared)), defaultValue: SessionPerClient, oneOf: []string{"auto", "per_client", "shared"}},
+		{name: "session", field: &s.Session, grants: newStrictToLooseRule(string(SessionPerClient), string(SessionAuto), string(SessionShared)), defaultValue: SessionAuto, oneOf: []string{"auto", "per_client", "shared"}},
 		{name: "trust", field: &s.Trust, grants: newStrictToLooseRule(TrustValues()...), oneOf: TrustValues()},
 		{name: "enabled_tools", field: &s.EnabledTools, grants: admits, check: checkPattern, aliases: []string{"enabledTools", "includeTools", "tools"}},
 		{name: "disabled_tools", field: &s.DisabledTools, grants: drops, check: checkPattern, aliases: []string{"disabledTools", "excludeTools"}},
@@ -114,7 +122,7 @@ func (s *Server) keys() []configKey {
 // keys returns the keys of a profiles entry, bound to p.
 func (p *Profile) keys() []configKey {
 	return []configKey{
-		{name: "servers", field: &p.Servers, grants: admits, check: checkServerPattern},
+		{name: "servers", field: &p.Servers, grants: admits, check: CheckServerPattern},
 		{name: "tools", field: &p.Tools, grants: inside},
 		{name: "lanes", field: &p.Lanes, grants: admits, check: checkLaneName},
 		{name: "ask.write", field: &p.Ask.Write, grants: asked, oneOf: policy.AskModeNames()},
@@ -142,6 +150,22 @@ func (t *ToolSettings) keys() []configKey {
 		{name: "add_description", field: &t.AddDescription, grants: always, check: CheckToolText},
 		{name: "always", field: &t.Always, grants: always},
 	}
+}
+
+// entryName and keys describe an entry of an object whose names the user chooses.
+func (o HintOverride) entryName() string     { return o.Pattern }
+func (r ArgumentLaneRule) entryName() string { return r.Pattern }
+func (s ResultSelection) entryName() string  { return s.Pattern }
+func (t ToolSettings) entryName() string     { return t.Tool }
+func (p Profile) entryName() string          { return p.Name }
+func (o *HintOverride) keys() []configKey    { return hintKeys(&o.Hints) }
+
+// entryNames returns the names of entries.
+func entryNames[T interface{ entryName() string }](all []T) (names []string) {
+	for _, one := range all {
+		names = append(names, one.entryName())
+	}
+	return names
 }
 
 // hintKeys returns the keys of a hint_overrides entry, bound to h.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // Launch is how a server is launched or reached. The JSON tags are for the file and for package api.
@@ -28,6 +29,8 @@ type LaunchView struct {
 	WorkingDir string   `json:"working_dir"`
 	URL        string   `json:"url"`
 	Headers    []string `json:"headers"`
+	// Sandbox is nil for a server without a sandbox.
+	Sandbox *sandbox.Rules `json:"sandbox,omitempty"`
 }
 
 func (l LaunchView) fingerprint() tool.Fingerprint {

@@ -20,6 +20,7 @@ func TestLaunchFingerprints(t *testing.T) {
 	want := parse(base).LaunchFingerprint()
 	for name, same := range map[string]string{
 		"values of the environment": `{"command":"c","args":["--token=abcdef0123456789abcdef","${env:X}"],"env":{"B":"2","A":"3"}}`,
+		"no sandbox":                `{"command":"c","args":["--token=abcdef0123456789abcdef","${env:X}"],"env":{"A":"1","B":"2"},"sandbox":"off"}`,
 		"everything else":           `{"protocol":"stdio","trust":"auto","enabled":false,"quarantined":true,"command":"c","args":["--token=abcdef0123456789abcdef","${env:X}"],"env":{"A":"1","B":"2"},"disabled_tools":["x"]}`,
 	} {
 		if parse(same).LaunchFingerprint() != want {
@@ -42,6 +43,8 @@ func TestLaunchFingerprints(t *testing.T) {
 		"how arguments are split": `{"command":"c","args":["--token=abcdef0123456789abcdef ${env:X}"],"env":{"A":"1","B":"2"}}`,
 		"a variable":              `{"command":"c","args":["--token=abcdef0123456789abcdef","${env:X}"],"env":{"A":"1","C":"2"}}`,
 		"the directory":           `{"command":"c","args":["--token=abcdef0123456789abcdef","${env:X}"],"env":{"A":"1","B":"2"},"working_dir":"/tmp"}`,
+		"a sandbox":               `{"command":"c","args":["--token=abcdef0123456789abcdef","${env:X}"],"env":{"A":"1","B":"2"},"sandbox":{"mode":"on"}}`,
+		"a folder of the sandbox": `{"command":"c","args":["--token=abcdef0123456789abcdef","${env:X}"],"env":{"A":"1","B":"2"},"sandbox":{"mode":"on","read":["~/a"]}}`,
 		"a URL":                   `{"url":"https://example.com/mcp?key=abcdef0123456789abcdef"}`,
 		"another URL":             `{"url":"https://example.com/mcp?key=abcdef0123456789abcdee"}`,
 		"a header":                `{"url":"https://example.com/mcp?key=abcdef0123456789abcdef","headers":{"X-A":"1"}}`,

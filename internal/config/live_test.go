@@ -230,7 +230,8 @@ func rename(t *testing.T, from, to string) {
 func TestBadFileChangesNothing(t *testing.T) {
 	f := open(t, limit(1))
 	f.run(t)
-	// Each text is replaced at once, because a truncated file that is written later is reported by itself.
+	// Each text is replaced atomically, because a file that is truncated first and written later would be reported
+	// separately.
 	replace(t, f.path, `{"tools_limit": 2, "lisen": 5}`)
 	c := f.next(t)
 	if c.Err == nil || c.Err.Error() != `mcp_config.json:1:20: unknown key "lisen" (did you mean "listen"?)` || f.LastError() != c.Err || f.Current().ToolsLimit != 1 {

@@ -157,25 +157,13 @@ func encodeValue(v any) ([]byte, error) {
 	case tool.TriBool:
 		return wirejson.MarshalWithoutHTMLEscape(v == tool.True)
 	case []HintOverride:
-		var out objectWriter
-		for _, o := range v {
-			hints, err := encodeObject(hintKeys(&o.Hints), func(k configKey) bool { return !k.isDefault() })
-			if err != nil {
-				return nil, err
-			}
-			out.addMember(o.Pattern, hints)
-		}
-		return out.toJSON(), nil
+		return encodeEntries(v)
 	case []ArgumentLaneRule:
-		var out objectWriter
-		for _, r := range v {
-			b, err := encodeObject(r.keys(), func(k configKey) bool { return !k.isDefault() })
-			if err != nil {
-				return nil, err
-			}
-			out.addMember(r.Pattern, b)
-		}
-		return out.toJSON(), nil
+		return encodeEntries(v)
+	case []ToolSettings:
+		return encodeEntries(v)
+	case []Profile:
+		return encodeEntries(v)
 	case []ResultSelection:
 		var out objectWriter
 		for _, s := range v {
@@ -185,33 +173,13 @@ func encodeValue(v any) ([]byte, error) {
 	case []Webhook:
 		out := []json.RawMessage{}
 		for _, w := range v {
-			b, err := encodeObject(w.keys(), func(k configKey) bool { return !k.isDefault() })
+			b, err := encodeObject(w.keys(), isNotDefault)
 			if err != nil {
 				return nil, err
 			}
 			out = append(out, b)
 		}
 		return wirejson.MarshalWithoutHTMLEscape(out)
-	case []ToolSettings:
-		var out objectWriter
-		for _, t := range v {
-			b, err := encodeObject(t.keys(), func(k configKey) bool { return !k.isDefault() })
-			if err != nil {
-				return nil, err
-			}
-			out.addMember(t.Tool, b)
-		}
-		return out.toJSON(), nil
-	case []Profile:
-		var out objectWriter
-		for _, p := range v {
-			b, err := encodeObject(p.keys(), func(k configKey) bool { return !k.isDefault() })
-			if err != nil {
-				return nil, err
-			}
-			out.addMember(p.Name, b)
-		}
-		return out.toJSON(), nil
 	case []policy.ScopeTools:
 		var out objectWriter
 		for _, t := range v {
@@ -243,6 +211,26 @@ func encodeValue(v any) ([]byte, error) {
 	}
 	return wirejson.MarshalWithoutHTMLEscape(v)
 }
+
+// encodeEntries encodes the entries of an object whose names the user chooses.
+func encodeEntries[T any, P interface {
+	*T
+	entryName() string
+	keys() []configKey
+}](all []T) ([]byte, error) {
+	var out objectWriter
+	for i := range all {
+		one := P(&all[i])
+		b, err := encodeObject(one.keys(), isNotDefault)
+		if err != nil {
+			return nil, err
+		}
+		out.addMember(one.entryName(), b)
+	}
+	return out.toJSON(), nil
+}
+
+func isNotDefault(k configKey) bool { return !k.isDefault() }
 
 // encodeServer encodes a masked server.
 func encodeServer(s Server) ([]byte, error) {

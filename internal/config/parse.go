@@ -132,7 +132,7 @@ func (d *decoder) expandHomeDirs(g objectMembers, c, shown *Config) {
 	if home != "" {
 		c.DataDir, shown.DataDir = expandTilde(c.DataDir, home), expandTilde(shown.DataDir, home)
 		for i := range c.Servers {
-			c.Servers[i].WorkingDir = expandTilde(c.Servers[i].WorkingDir, home)
+			c.Servers[i].WorkingDir, c.Servers[i].Sandbox = expandTilde(c.Servers[i].WorkingDir, home), c.Servers[i].Sandbox.WithHome(home)
 		}
 		return
 	}

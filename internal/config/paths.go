@@ -117,7 +117,7 @@ func lookupOrEnv(lookup func(string) (string, bool)) func(string) (string, bool)
 
 // readConfigFile reads the file if it is regular and not too large.
 func readConfigFile(path string) ([]byte, error) {
-	// Before opening: opening a pipe waits for its writer.
+	// Check this before opening, because opening a pipe waits for its writer.
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

@@ -164,7 +164,7 @@ func (f *secretFinder) scanValue(v hujson.Value, k configKey) {
 		default:
 			f.addCredentialSpans(v)
 		}
-	case overrides, laneRules, selections, toolSettings:
+	case overrides, laneRules, selections, toolSettings, toolLists:
 		f.addCredentialSpans(v)
 	case dictionary:
 		if !isStringMap(v) {
@@ -173,27 +173,11 @@ func (f *secretFinder) scanValue(v hujson.Value, k configKey) {
 		}
 		f.addCredentialSpans(v)
 	case servers:
-		f.scanServers(v)
+		f.scanEntries(v, new(Server).keys(), "server")
 	case webhooks:
-		if !isArray {
-			f.addAllValueSpans(v)
-			return
-		}
-		for _, e := range array.Elements {
-			f.scanObject(e, new(Webhook).keys(), "webhook")
-		}
+		f.scanEntries(v, new(Webhook).keys(), "webhook")
 	case profiles:
-		obj, _ := v.Value.(*hujson.Object)
-		if obj == nil {
-			f.addAllValueSpans(v)
-			return
-		}
-		for _, m := range obj.Members {
-			f.addCredentialSpans(m.Name)
-			f.scanObject(m.Value, new(Profile).keys(), "profile")
-		}
-	case toolLists:
-		f.addCredentialSpans(v)
+		f.scanEntries(v, new(Profile).keys(), "profile")
 	default:
 		if kind == '"' || isObject || isArray {
 			f.addAllValueSpans(v)
@@ -207,20 +191,19 @@ func isStringMap(v hujson.Value) bool {
 	return ok && !slices.ContainsFunc(object.Members, func(m hujson.ObjectMember) bool { return m.Value.Value.Kind() != '"' })
 }
 
-// scanServers scans mcpServers in either form.
-func (f *secretFinder) scanServers(v hujson.Value) {
-	keys := new(Server).keys()
+// scanEntries scans an object of entries by name, or a list of entries. of is their name in other_clients.txt.
+func (f *secretFinder) scanEntries(v hujson.Value, keys []configKey, of string) {
 	switch value := v.Value.(type) {
 	case *hujson.Object:
 		for _, m := range value.Members {
 			name, _ := m.Name.Value.(hujson.Literal)
-			f.serverNames[name.String()] = true
+			f.serverNames[name.String()] = f.serverNames[name.String()] || of == "server"
 			f.addCredentialSpans(m.Name)
-			f.scanObject(m.Value, keys, "server")
+			f.scanObject(m.Value, keys, of)
 		}
 	case *hujson.Array:
 		for _, e := range value.Elements {
-			f.scanObject(e, keys, "server")
+			f.scanObject(e, keys, of)
 		}
 	default:
 		f.addAllValueSpans(v)

@@ -56,21 +56,20 @@ func CheckToolText(text string) error {
 	return nil
 }
 
+// checkToolName checks a server's own name of a tool.
+func checkToolName(name string) error {
+	if _, err := tool.ParseID("s:" + name); err != nil {
+		return fmt.Errorf("%w; write the server's own name of the tool", err)
+	}
+	return nil
+}
+
 // decodeToolSettings decodes tools in file order.
 func (d *decoder) decodeToolSettings(v hujson.Value, path string) (any, any) {
-	obj, ok := v.Value.(*hujson.Object)
-	if !ok {
-		d.reportWrongType(v, path, "an object (tool name → alias, description, always)")
-		return nil, nil
-	}
 	resolved, raw := []ToolSettings{}, []ToolSettings{}
 	named, taken := map[string]bool{}, map[string]string{} // aliases → tools
-	for m, name := range d.eachUniqueMember(obj, path) {
+	for m, name := range d.eachEntry(v, path, "an object (tool name → alias, description, always)", checkToolName) {
 		at := joinPath(path, name)
-		if _, err := tool.ParseID("s:" + name); err != nil {
-			d.addMistake(m.Name.StartOffset, at, err.Error(), "write the server's own name of the tool")
-			continue
-		}
 		one, shown := ToolSettings{Tool: name}, ToolSettings{Tool: name}
 		g := d.decodeObject(m.Value, at, one.keys(), shown.keys())
 		if one.Description != "" && one.AddDescription != "" {
@@ -135,26 +134,21 @@ type ToolSettingChange struct {
 func (l *LiveConfig) SetToolSettings(permit ConfirmFunc, server, name string, changes []ToolSettingChange) error {
 	var edits []textEdit
 	for _, one := range changes {
-		edits = append(edits, func(d document) ([]textedit.Splice, error) {
-			return d.toolSettingSplices(server, []string{"tools", name, one.Key}, one.Value)
-		})
+		edits = append(edits, editOfServer(server, func(d document, entry textedit.Container) ([]textedit.Splice, error) {
+			return d.toolSettingSplices(server, entry, []string{"tools", name, one.Key}, one.Value)
+		}))
 	}
 	return l.editServers(permit, []string{server}, edits...)
 }
 
 // toolSettingSplices returns the splices that set the value at a path of names in a server, or remove it if it is nil.
-func (d document) toolSettingSplices(server string, path []string, value json.RawMessage) ([]textedit.Splice, error) {
-	servers, i := d.findServer(server)
-	if i < 0 {
-		return nil, unknownServerError(server)
-	}
-	object := textedit.ContainerOf(servers.Items[i].Value)
+func (d document) toolSettingSplices(server string, object textedit.Container, path []string, value json.RawMessage) ([]textedit.Splice, error) {
 	if at := object.IndexOf(path[0]); at >= 0 && object.Items[at].Value.Value.Kind() == '[' {
 		return nil, problem.Newf(problem.Conflict, "Server '%s' has a list as tools, which is another name for enabled_tools.", server).
 			WithHint("Rename that key to enabled_tools in the file, and try again.")
 	}
 	if value != nil {
-		return d.SplicesToSetAtPath(object, path, value)
+		return d.SplicesToSetAtPath(object, path, value, false)
 	}
 	remove, at := textedit.Container{}, -1
 	for _, name := range path {

@@ -12,8 +12,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestAutoSession: five clients use three servers from npm on every address, with one process for each server. A server that
-// is known to keep state, as its command names a browser, has a process for each client. A client that a server asks has one, too.
+// TestAutoSession: without a setting, five clients with roots use three servers from npm on every address, with one process
+// for each server, although two of these ask for roots at their start. A server that is known to keep state, as its command
+// names a browser, has a process for each client. A client that a server asks has one, too, and each with roots of a server
+// that needs them.
 func TestAutoSession(t *testing.T) {
 	t.Parallel()
 	modules, node := peers(t)
@@ -24,7 +26,7 @@ func TestAutoSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprintf(`%q: {"session": "auto", "command": "sh", "args": %s, "env": {"MEMORY_FILE_PATH": %q}}`,
+		return fmt.Sprintf(`%q: {"command": "sh", "args": %s, "env": {"MEMORY_FILE_PATH": %q}}`,
 			name, all, filepath.Join(dir, "memory.json"))
 	}
 	starts := func(names ...string) (n int) {
@@ -39,13 +41,13 @@ func TestAutoSession(t *testing.T) {
 	}
 	three := []string{"everything", "memory", "filesystem"}
 	d := startDaemon(t, `{"mcpServers": {`+server("everything", "server-everything")+`, `+server("memory", "server-memory")+`, `+
-		server("filesystem", "server-filesystem", dir)+`, `+server("browser", "server-memory", "@playwright/mcp")+`}}`)
-	d.awaitTools("everything:echo", "memory:read_graph", "filesystem:list_directory")
-	silent := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}} // without it, the SDK declares roots
-	before := starts(three...)                                            // a server that does not support the modern protocol may end and be restarted
+		server("filesystem", "server-filesystem", dir)+`, `+server("browser", "server-memory", "@playwright/mcp")+`, `+
+		server("roots", "server-filesystem")+`}}`)
+	d.awaitTools("everything:echo", "memory:read_graph", "filesystem:list_directory", "roots:list_directory")
+	before := starts(three...) // a server that does not support the modern protocol may end and be restarted
 	for i := range 5 {
 		for _, path := range []string{"/mcp", "/mcp/all", "/mcp/all/read"} {
-			s := d.sdkAt(path, legacyRevision, silent)
+			s := d.sdkAt(path, legacyRevision, nil)
 			for _, tool := range []string{"everything__echo", "memory__read_graph", "filesystem__list_allowed_directories"} {
 				p := &mcp.CallToolParams{Name: tool, Arguments: map[string]any{}}
 				if tool == "everything__echo" {
@@ -63,7 +65,7 @@ func TestAutoSession(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"memory", "filesystem"} { // everything supports tasks
-			s := d.sdkAt("/mcp/servers/"+name, legacyRevision, silent)
+			s := d.sdkAt("/mcp/servers/"+name, legacyRevision, nil)
 			if r, err := s.ListTools(within(t), nil); err != nil || len(r.Tools) == 0 {
 				t.Errorf("client %d, %s: %v", i, name, err)
 			}
@@ -75,7 +77,7 @@ func TestAutoSession(t *testing.T) {
 
 	was := starts("browser")
 	for range 5 {
-		s := d.sdkAt("/mcp/servers/browser", legacyRevision, silent)
+		s := d.sdkAt("/mcp/servers/browser", legacyRevision, nil)
 		if _, err := s.ListTools(within(t), nil); err != nil {
 			t.Error(err)
 		}
@@ -99,12 +101,15 @@ func TestAutoSession(t *testing.T) {
 	if now := starts(three...); now != before+1 {
 		t.Errorf("%d processes for the one client that is asked", now-before)
 	}
-	roots := d.sdkAt("/mcp/servers/filesystem", legacyRevision, nil) // the server has asked MCPProxy for roots at its start
-	if _, err := roots.ListTools(within(t), nil); err != nil {
-		t.Error(err)
+	was = starts("roots")
+	for range 2 {
+		s := d.sdkAt("/mcp/all", legacyRevision, nil)
+		if _, err := s.CallTool(within(t), &mcp.CallToolParams{Name: "roots__list_allowed_directories"}); err != nil {
+			t.Error(err)
+		}
 	}
-	if now := starts(three...); now != before+2 {
-		t.Errorf("%d processes for the client that is asked and the one with roots", now-before)
+	if now := starts("roots"); now != was+2 {
+		t.Errorf("the server that needs roots was started %d times for 2 clients", now-was)
 	}
 	if code, out, _ := d.cli("upstream", "get", "everything"); code != 0 || !strings.Contains(out, "elicitation") {
 		t.Errorf("upstream get: %d\n%s", code, out)

@@ -438,7 +438,7 @@ func oddBodies(t *testing.T) {
 }
 
 func noCapabilities(t *testing.T) {
-	checkOddities(t, bothEras(t, mcptest.Options{NoTools: true}, nil, "do not name them"))
+	checkOddities(t, bothEras(t, mcptest.Options{NoTools: true}, nil, "does not declare the capability"))
 }
 
 // pingBeforeEndpoint tests a server of the official SDK that sends another event before the endpoint event.

@@ -102,7 +102,7 @@ func runAsClient(ctx context.Context, url string) error {
 	}
 }
 
-// person is a user who runs MCPProxy and uses it.
+// person is a user who runs and uses MCPProxy.
 type person struct {
 	dir, binary, address string
 	daemon               *exec.Cmd
@@ -328,7 +328,7 @@ func failedChecks(results, scenario string) (failed []string) {
 // sdkPrograms are the SDK programs that tests requested. Each value is a function that builds its program once.
 var sdkPrograms sync.Map
 
-// buildSDK builds a program of the SDK, in a module of its own, once for all tests.
+// buildSDK builds a program that uses the SDK, in a separate module, once for all tests.
 func buildSDK(t testing.TB, program string) string {
 	t.Helper()
 	build, _ := sdkPrograms.LoadOrStore(program, sync.OnceValues(func() (string, error) { return installProgram(program) }))

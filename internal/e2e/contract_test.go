@@ -140,6 +140,10 @@ var contractCases = map[string]contractCase{
 
 	"testNotifications": {ok: at("/notifications/test"), no404: namesNothing, no409: alwaysCan},
 
+	"getPause":    {ok: at("/pause"), no404: namesNothing, no409: changesNone},
+	"pauseCalls":  {ok: with("/pause", `{"reason":"an agent deletes the wrong files"}`), no404: namesNothing, no409: alwaysCan},
+	"resumeCalls": {ok: at("/resume"), no404: namesNothing, no409: alwaysCan},
+
 	"listPending": {ok: func(c *contract) (string, string) { c.held(); return "/pending", "" }, no404: namesNothing, no409: changesNone},
 	"getPending":  {ok: func(c *contract) (string, string) { return "/pending/" + c.held(), "" }, missing: at("/pending/none"), no409: changesNone},
 	"approveCall": {ok: func(c *contract) (string, string) { return "/pending/" + c.held() + "/approve", "" }, missing: at("/pending/none/approve"), conflict: func(c *contract) (string, string) {
@@ -546,6 +550,9 @@ func TestContract(t *testing.T) {
 			c.ask(t, o, 403, path, body, as(func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }))
 			if asked.no200 == "" {
 				c.ask(t, o, 200, path, body, as(func(r *http.Request) { headers(r, asked.header) }))
+			}
+			if o.id == "pauseCalls" { // later entries make calls
+				c.text("POST", "/resume", "", "")
 			}
 		})
 	}

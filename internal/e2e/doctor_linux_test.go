@@ -515,6 +515,8 @@ func sickServers() map[string]sick {
 			p.program("one", serves(p.t))
 			p.did("upstream", "restart", "s")
 		}},
+		"D423": {config: server("one", `, "sandbox": {"mode": "strict", "read": ["/no/such/folder"]}`), before: replaced("one"),
+			words: []string{"sandbox", "/no/such/folder", "does not exist"}, run: func(p *patient, _ string) { p.did("upstream", "set", "s", "sandbox", "--unset") }},
 		"D411": {under: []string{"env", "MCPPROXY_NO_KEYRING=1"}, breaks: requireLoginForServer, words: []string{"login"}, run: func(p *patient, _ string) {
 			if code, stderr := p.logIn("s"); code != 0 {
 				p.t.Errorf("login: %d, %s", code, stderr)

@@ -37,8 +37,8 @@ func startDurable(t *testing.T, database string) *durable {
 	return d
 }
 
-// call lets clients call as fast as they can, until a number of calls is reached or the daemon has ended. After a given
-// number of answered calls it runs then once.
+// call lets clients call as fast as they can, until a number of calls is reached or the daemon has ended. It runs the
+// function then once, after a given number of answered calls.
 func (d *durable) call(clients int, upTo, when int64, then func()) {
 	var all sync.WaitGroup
 	var once sync.Once

@@ -134,7 +134,7 @@ func message(raw []byte) string {
 // changing matches the parts of answers that differ in each run.
 var changing = regexp.MustCompile(`\d{1,2}:\d\d:\d\d( [AP]M)?|\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}`)
 
-// unsolicited matches messages that the server may send at any time, over HTTP on a stream of its own.
+// unsolicited matches messages that the server may send at any time, over HTTP on a separate stream.
 var unsolicited = regexp.MustCompile(`^(notifications/\w+/list_changed|notifications/tasks/status|roots/list) `)
 
 // TestEverythingServerUnchanged: the reference server answers every method through the gateway as it does directly,

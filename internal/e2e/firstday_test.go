@@ -102,8 +102,8 @@ func TestStatusReportsFailures(t *testing.T) {
 	}
 }
 
-// TestStopWaitsForPackageManager: a stop waits until a package manager has rolled back its installation. It still
-// counts as a clean stop, and everything is recorded.
+// TestStopWaitsForPackageManager: a stop waits until a package manager has rolled back its installation. This is still
+// a clean stop, and everything is recorded.
 func TestStopWaitsForPackageManager(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

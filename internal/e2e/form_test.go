@@ -187,7 +187,7 @@ func TestFormOrUser(t *testing.T) {
 	}
 }
 
-// once makes one call of the modern protocol as a client that supports forms, with additional params. It returns the
+// once makes one call with the modern protocol as a client that supports forms, with additional params. It returns the
 // requestState and the answer.
 func (f *forms) once(path, token, params string) (state, answer string) {
 	name, _ := wirejson.String(wirejson.Find([]byte(params), "name"))

@@ -41,7 +41,7 @@ func begin(t *testing.T, cmd *exec.Cmd, from io.Reader) (out *output, ended <-ch
 	return out, done
 }
 
-// says waits until a program has written all words.
+// says waits until a program has printed all given words.
 func (o *output) says(t *testing.T, words ...string) {
 	t.Helper()
 	eventually(t, "it says "+strings.Join(words, ", "), func() error {

@@ -159,7 +159,7 @@ func (s *loginServer) refused(reason string) {
 	}
 }
 
-// heard waits for an event about the login, which has the server's name and nothing else.
+// heard waits for an event about the login, and checks that it contains only the server's name.
 func (s *loginServer) heard(kind string) {
 	s.t.Helper()
 	eventually(s.t, kind+" of "+s.name, func() error {

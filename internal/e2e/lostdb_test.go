@@ -48,7 +48,7 @@ func judge(t testing.TB, u *fakeUpstream, config string) *judged {
 	return j
 }
 
-// decide makes a decision about a tool as it is listed now.
+// decide makes a decision about the currently listed definition of a tool.
 func (j *judged) decide(name, what string) {
 	j.t.Helper()
 	_, body := j.rest("GET", "/servers/s/tools/"+name+"/diff", "")

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 
@@ -112,8 +113,8 @@ func (h *hooks) at(path string) []string {
 	return slices.Clone(h.bodies[path])
 }
 
-// TestNotifications: the desktop and webhooks are told once of each held call and of each definition that waits, also
-// across restarts, and never get an argument, a reason, or a text of a server.
+// TestNotifications checks that the desktop and webhooks are notified once of each held call and each waiting
+// definition, also across restarts, and never get an argument, a reason, or a text from a server.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
 	desk, hooks := startDesktop(t), startHooks(t)
@@ -163,9 +164,11 @@ func TestNotifications(t *testing.T) {
 		}
 	}
 	d.awaitTools("s:wipe", "s:look")
+	began := time.Now()
 	call(1)
 	call(1) // joins the same question
 	awaitNotification(1, "call.held s:wipe 1")
+	t.Logf("desktop and webhooks know of both calls %v after the first; each waited for 1 s", time.Since(began)) // TestNotificationsAreRateLimited checks the time
 	d.stop()
 	upstream.define(wipe, changed)
 	d.start()

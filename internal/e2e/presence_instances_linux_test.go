@@ -25,7 +25,7 @@ type sharedPresence struct {
 	world    *counted
 }
 
-// calls returns a function that fails unless a tool can be called at an instance, or cannot, as want says.
+// calls returns a function that fails unless a tool is callable at an instance, or not callable, as want requires.
 func (s *sharedPresence) calls(d *daemon, name string, want bool) func() error {
 	return func() error {
 		if r := d.stateless().call("call_tool_read", fmt.Sprintf(`{"name":"s:%s","args":{}}`, name)); r.IsError == want {

@@ -1,15 +1,23 @@
 package e2e
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -17,8 +25,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// countingTransport counts the initialize requests of all clients. Each life of the daemon has connections of its own: a
-// request on one of before is in flight at the restart.
+// countingTransport counts the initialize requests of all clients. Each run of the daemon has new connections, because
+// a request on an old connection could be in flight at the restart.
 type countingTransport struct {
 	introductions atomic.Int64
 	now           atomic.Pointer[http.Transport]
@@ -74,12 +82,17 @@ func (r *restarts) call(t *testing.T, call func(mark int64) error) {
 	}
 }
 
-// TestSessionsSurviveRestarts: twenty clients of the official Go SDK hold sessions on five addresses while the daemon is
-// stopped or killed five times under load. No call fails but those in flight, and no client initializes again.
-func TestSessionsSurviveRestarts(t *testing.T) {
-	t.Parallel()
-	const clients, lives = 20, 5
-	perLife := int64(volume.FullOrQuick(4_000, 200)) // calls of all clients
+// restartPlaces are the addresses of the clients, each with a tool that notes a mark.
+var restartPlaces = []struct{ Path, Tool, Arguments string }{
+	{"/mcp", "call_tool_read", `{"name":"m:note","args":{"mark":%d}}`},
+	{"/mcp/all", "m__note", `{"mark":%d}`},
+	{"/mcp/all/read", "m__note", `{"mark":%d}`},
+	{"/mcp/p/p/all", "m__note", `{"mark":%d}`},
+	{"/mcp/servers/m", "note", `{"mark":%d}`},
+}
+
+// restartingDaemon starts a daemon with the server of restartPlaces.
+func restartingDaemon(t *testing.T) *daemon {
 	server := mcptest.New(mcptest.Options{}, mcptest.Tool{
 		Definition: `{"name":"note","description":"Notes a mark.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
 		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
@@ -88,6 +101,26 @@ func TestSessionsSurviveRestarts(t *testing.T) {
 	})
 	d := startDaemon(t, fmt.Sprintf(`{"profiles":{"p":{"servers":["m"]}},"mcpServers":{"m":{"url":%q,"trust":"auto"}}}`, mcptest.Serve(t, server).URL))
 	d.awaitTools("m:note")
+	return d
+}
+
+// restartInLife stops the daemon, or kills it in every other life, and starts it again.
+func (d *daemon) restartInLife(life int64) {
+	if life%2 == 0 {
+		d.stop()
+	} else {
+		d.kill()
+	}
+	d.start()
+}
+
+// TestSessionsSurviveRestarts: twenty clients of the official Go SDK hold sessions on five addresses while the daemon is
+// stopped or killed five times under load. No call fails but those in flight, and no client initializes again.
+func TestSessionsSurviveRestarts(t *testing.T) {
+	t.Parallel()
+	const clients, lives = 20, 5
+	perLife := int64(volume.FullOrQuick(4_000, 200)) // calls of all clients
+	d := restartingDaemon(t)
 	count := &countingTransport{}
 	count.renew()
 	t.Cleanup(count.renew)
@@ -102,30 +135,23 @@ func TestSessionsSurviveRestarts(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
-	addresses := []struct{ path, tool, arguments string }{
-		{"/mcp", "call_tool_read", `{"name":"m:note","args":{"mark":%d}}`},
-		{"/mcp/all", "m__note", `{"mark":%d}`},
-		{"/mcp/all/read", "m__note", `{"mark":%d}`},
-		{"/mcp/p/p/all", "m__note", `{"mark":%d}`},
-		{"/mcp/servers/m", "note", `{"mark":%d}`},
-	}
 	var r restarts
 	calls := make([]func(mark int64) error, clients)
 	var sessions []*mcp.ClientSession
 	var ids []string
 	for i := range calls {
-		at := addresses[i%len(addresses)]
-		s := connect(at.path)
+		at := restartPlaces[i%len(restartPlaces)]
+		s := connect(at.Path)
 		sessions, ids = append(sessions, s), append(ids, s.ID())
 		calls[i] = func(mark int64) error {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			got, err := s.CallTool(ctx, &mcp.CallToolParams{Name: at.tool, Arguments: json.RawMessage(fmt.Sprintf(at.arguments, mark))})
+			got, err := s.CallTool(ctx, &mcp.CallToolParams{Name: at.Tool, Arguments: json.RawMessage(fmt.Sprintf(at.Arguments, mark))})
 			if err != nil {
-				return fmt.Errorf("%s: %w", at.path, err)
+				return fmt.Errorf("%s: %w", at.Path, err)
 			}
 			if text, _ := json.Marshal(got); got.IsError || !bytes.Contains(text, fmt.Appendf(nil, "noted %d", mark)) {
-				return fmt.Errorf("%s: %s", at.path, text)
+				return fmt.Errorf("%s: %s", at.Path, text)
 			}
 			return nil
 		}
@@ -144,19 +170,14 @@ func TestSessionsSurviveRestarts(t *testing.T) {
 		})
 		r.mu.Lock()
 		r.phase.Add(1)
-		if life%2 == 0 {
-			d.stop()
-		} else {
-			d.kill()
-		}
-		d.start()
+		d.restartInLife(life)
 		count.renew()
 		r.mu.Unlock()
 	}
 	load.Wait()
 	for i, s := range sessions {
 		if s.ID() != ids[i] {
-			t.Errorf("%s has another session", addresses[i%len(addresses)].path)
+			t.Errorf("%s has another session", restartPlaces[i%len(restartPlaces)].Path)
 		}
 		if err := calls[i](int64(i)); err != nil {
 			t.Error(err)
@@ -166,4 +187,77 @@ func TestSessionsSurviveRestarts(t *testing.T) {
 		t.Errorf("%d clients have sent initialize %d times", clients, n)
 	}
 	t.Logf("%d calls were answered; %d overlapped with a restart and failed", r.done.Load(), r.lost.Load())
+}
+
+// TestTypeScriptSessionsSurviveRestarts: as TestSessionsSurviveRestarts, with twenty clients of both major versions of the
+// official TypeScript SDK.
+func TestTypeScriptSessionsSurviveRestarts(t *testing.T) {
+	t.Parallel()
+	volume.SkipUnlessNightly(t, volume.Peers)
+	modules, node := peers(t)
+	installed(t, "@modelcontextprotocol", "client", "package.json")
+	const clients, lives = 20, 5
+	perLife := volume.FullOrQuick(2_000, 200) // calls of all clients
+	d := restartingDaemon(t)
+	places, err := json.Marshal(slices.Repeat(restartPlaces, clients/len(restartPlaces)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(node, filepath.Join("testdata", "survive.mjs"), modules, "http://"+d.address, string(places))
+	cmd.Stderr = os.Stderr
+	commands, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	lines := bufio.NewScanner(out)
+	// until reads the lines up to one that is wanted, and returns it.
+	until := func(what string, wanted func(line string) bool) string {
+		t.Helper()
+		stuck := time.AfterFunc(5*patience, func() { _ = cmd.Process.Kill() })
+		defer stuck.Stop()
+		for lines.Scan() {
+			if wanted(lines.Text()) {
+				return lines.Text()
+			}
+		}
+		t.Fatalf("the clients ended, or did not get on: %s: %v", what, lines.Err())
+		return ""
+	}
+	tell := func(command string) {
+		t.Helper()
+		if _, err := io.WriteString(commands, command+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(want string) func(string) bool { return func(line string) bool { return line == want } }
+	answered := func(n int) {
+		t.Helper()
+		until(fmt.Sprint(n, " calls"), func(line string) bool { now, err := strconv.Atoi(line); return err == nil && now >= n })
+	}
+	until("all are connected", is("connected"))
+	for life := range lives {
+		answered((life + 1) * perLife)
+		tell("down")
+		until("they know of the restart", is("down"))
+		d.restartInLife(int64(life))
+		tell("up")
+	}
+	answered((lives + 1) * perLife)
+	tell("end")
+	var got struct {
+		Introductions, Done, Lost int
+		Failures                  []string
+	}
+	if text := until("the end", func(line string) bool { return strings.HasPrefix(line, "{") }); json.Unmarshal([]byte(text), &got) != nil || len(got.Failures) > 0 || got.Introductions != clients {
+		t.Errorf("%d clients have sent initialize %d times; failures: %q", clients, got.Introductions, got.Failures)
+	}
+	t.Logf("%d calls were answered; %d overlapped with a restart and failed", got.Done, got.Lost)
 }

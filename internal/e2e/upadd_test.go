@@ -52,7 +52,7 @@ func TestServersAddedWithoutTheDaemon(t *testing.T) {
 func TestAddReportsItsOutcome(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}")
-	if code, stdout, _ := d.cli("upstream", "add", "held", "--trust", "manual", "--", binary, "demo-upstream", "notes"); code != 0 || !strings.Contains(stdout, "ready, with ") || !strings.Contains(stdout, " wait: mcpproxy approvals") {
+	if code, stdout, _ := d.cli("upstream", "add", "held", "--trust", "manual", "--", binary, "demo-upstream", "notes"); code != 0 || !strings.Contains(stdout, "ready, with ") || !strings.Contains(stdout, " wait for approval: mcpproxy approvals") {
 		t.Errorf("%d %s", code, stdout)
 	}
 	code, stdout, stderr := d.cli("upstream", "add", "bad", "--", "sh", "-c", "echo no key >&2; exit 3")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestUnsetVariable: a server that refers to an unset variable waits in a state of its own. All other servers start.
+// TestUnsetVariable checks that a server that refers to an unset variable waits in a separate state. All other servers
+// start.
 func TestUnsetVariable(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	entry := func(env string) string {

@@ -114,9 +114,9 @@ func (s *AggregateEndpoint) readApp(ctx context.Context, r *routedRequest, asked
 	return reply, err
 }
 
-// mayReadApp reports whether the client may read a user interface of the server: a callable tool in its scope names it,
-// or a result that it received. On /mcp nothing else can be read. Elsewhere, what no tool names is a resource like any
-// other.
+// mayReadApp reports whether the client may read a user interface of the server: a callable tool in its scope, or a
+// result that it received, refers to it. On /mcp nothing else can be read. On other surfaces, a user interface that no
+// tool refers to is an ordinary resource.
 func (s *AggregateEndpoint) mayReadApp(r *routedRequest, uri string) bool {
 	if slices.Contains(s.toolTableForCaller(&r.Request).apps.servers[uri], r.server) {
 		return true

@@ -133,7 +133,7 @@ func toSessionEndedProblem(server string, err error) error {
 		return err
 	}
 	return problem.Newf(problem.ServerUnavailable, "The session with server '%s' has ended.", server).
-		WithHint("The request may have been carried out: check before you try again. The next one opens a new session.").
+		WithHint("The request may have been carried out: check before you try again. The next request opens a new session.").
 		With("server", server)
 }
 

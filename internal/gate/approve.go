@@ -119,8 +119,8 @@ func (h *approvalWait) awaitAnswer(ctx context.Context, answer json.RawMessage, 
 	return h.gate.Ask.AwaitApproval(ctx, held)
 }
 
-// toRefusal returns the verdict about a call that was not approved. A refusal that is already in the
-// record of the held call gets no record of its own.
+// toRefusal returns the verdict about a call that was not approved. A refusal that is already in the record of the held
+// call gets no separate record.
 func (h *approvalWait) toRefusal(ctx context.Context, pass ask.Approval, err error) verdict {
 	p := h.call.failureProblem(ctx, &h.verdict.resolvedCall, err)
 	check := h.recheck.failedCheck()
@@ -188,7 +188,7 @@ func (h *approvalWait) endHeldRecord(err error) {
 		o.Status, o.ErrorCode, o.ErrorMessage, o.Check = activity.Blocked, string(p.Code), p.Message, policy.CheckAsk.String()
 	}
 	if err := h.gate.Log.End(h.approval.recordID, o); err != nil {
-		h.gate.Logger.Error("that a call is held could not be recorded", "id", h.approval.recordID, "error", err)
+		h.gate.Logger.Error("could not record that a call is held", "id", h.approval.recordID, "error", err)
 	}
 }
 

@@ -35,7 +35,7 @@ func (g *Gate) endRecord(x *execution, o *activity.Outcome) {
 	o.Own = max(1, o.Own)
 	g.notifyObserver(x, id, o.Status, o.ErrorCode, o.Duration, o.Own)
 	if err := g.Log.End(id, *o); err != nil {
-		g.Logger.Error("the outcome of a call could not be recorded", "id", id, "error", err)
+		g.Logger.Error("could not record the outcome of a call", "id", id, "error", err)
 	}
 }
 

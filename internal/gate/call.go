@@ -1,12 +1,14 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
 
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/result"
 	"mcpproxy/internal/mcp/session"
@@ -55,13 +57,21 @@ type execution struct {
 	audit    callRecord       // output of beginRecord or rejectCall
 	recheck  rechecker
 	outgoing outgoingRequest // output of send
+	sent     bool            // the request may have reached its server
 }
 
-// execute runs one call: decide, approve, begin the record, send, settle.
+// execute runs one call: pass the kill switch, decide, approve, begin the record, send, settle.
 func (g *Gate) execute(ctx context.Context, x *execution, s resolvedCall, now *catalog.Snapshot, to requestTarget) (session.Reply, CallResult, error) {
 	g.sessionless.assignSessionID(&x.call.caller)
 	x.trace = g.startTrace(&x.call, x.time.started)
-	x.verdict, x.approval = g.decideAndApprove(ctx, &x.call, s, now, &x.time)
+	ctx, ticket, paused := g.Pause.Enter(ctx)
+	defer ticket.Leave()
+	if paused != nil {
+		x.verdict = g.decide(&x.call, s, now).withRefusal(policy.CheckPause, paused) // decide returns the facts for the record
+	} else {
+		x.verdict, x.approval = g.decideAndApprove(ctx, &x.call, s, now, &x.time)
+		x.refuseIfPaused(ctx)
+	}
 	if x.verdict.Problem != nil {
 		return g.rejectCall(ctx, x)
 	}
@@ -73,6 +83,27 @@ func (g *Gate) execute(ctx context.Context, x *execution, s resolvedCall, now *c
 	reply, err := g.sendOrAwaitLogin(ctx, x, to)
 	result, err := g.settleOutcome(ctx, x, reply, err, &outcome)
 	return reply, result, err
+}
+
+// refuseIfPaused refuses a call that a pause has stopped while it waited for an approval or a login.
+func (x *execution) refuseIfPaused(ctx context.Context) {
+	stopped := pause.Stopped(ctx)
+	if stopped == nil {
+		return
+	}
+	x.verdict = x.verdict.withRefusal(policy.CheckPause, x.pausedProblem(stopped))
+	if a := x.approval; a != nil { // the refusal gets a record of its own
+		a.pass.Record, a.recordID = cmp.Or(a.pass.Record, a.recordID), ""
+	}
+}
+
+// pausedProblem returns the problem of a call that a pause has stopped.
+func (x *execution) pausedProblem(stopped *pause.State) *problem.Problem {
+	name := problem.ClipName(x.verdict.request.Name)
+	if x.sent {
+		return stopped.Problem("Calls were paused while '" + name + "' ran, and MCPProxy cancelled it. It may have taken effect.")
+	}
+	return stopped.Problem("Calls were paused before '" + name + "' was called. The call was not sent.")
 }
 
 // decideAndApprove decides about a call and waits for its approval. It decides again after

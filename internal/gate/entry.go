@@ -77,6 +77,9 @@ func (g *Gate) DryRun(r LaneCall) DryRunResult {
 	c.ValidatesArguments = r.Args != nil || r.ArgsJSON != nil
 	s.args.unknown = !c.ValidatesArguments
 	v := g.decide(&c, s, now)
+	if p := g.Pause.Problem(); p != nil {
+		v = v.withRefusal(policy.CheckPause, p)
+	}
 	e := DryRunResult{Facts: g.toRecordDecision(&c, &v, v.Check), Warnings: v.Warnings, Problem: v.Problem}
 	if v.Problem == nil {
 		e.Asks, _ = v.approvalRule(&c, v.argumentEffect)

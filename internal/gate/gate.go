@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
@@ -49,6 +50,8 @@ type Deps struct {
 	// ops.CallApprovals.AnswerByClient.
 	Ask    ApprovalWaiter
 	Answer func(ctx context.Context, by auth.Caller, question string, k ask.CallKey, a ask.Answer) error
+	// Pause is the kill switch.
+	Pause *pause.Switch
 	// Presence reports whether approvals need a signature; nil: never.
 	Presence func() bool
 	Observer CallObserver // may be nil

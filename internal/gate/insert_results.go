@@ -19,7 +19,7 @@ import (
 func (g *Gate) insertResults(ctx context.Context, c *call, s *resolvedCall) (callArguments, *problem.Problem) {
 	named, refs := s.args.sent, slices.Clone(s.args.refs)
 	if len(refs) > maxResultRefs {
-		return s.args, invalidArgsProblem(fmt.Sprintf("they name %d results, at most %d can be put in", len(refs), maxResultRefs), "args")
+		return s.args, invalidArgsProblem(fmt.Sprintf("they refer to %d results, but the limit is %d", len(refs), maxResultRefs), "args")
 	}
 	sensitivity, size := "", 0
 	for i := range refs {
@@ -70,7 +70,7 @@ func (g *Gate) LoadStoredResult(ctx context.Context, c *auth.Caller, handle stri
 			return stored, p
 		}
 		return stored, problem.New(problem.NotFound, "No result has this handle.",
-			"Handles live two hours and work only for the client that made the call; call the tool again.").
+			"A handle is valid for two hours, and only for the client that made the call. Call the tool again.").
 			With("handle", problem.ClipName(handle))
 	}
 	if s := g.Catalog.Current().Server(stored.Server); s != nil && s.Quarantined {

@@ -63,6 +63,8 @@ func policyCheckForCode(code problem.Code) policy.Check {
 		return policy.CheckExists
 	case problem.ToolLocked, problem.OfferLocked:
 		return policy.CheckCallable
+	case problem.CallsPaused:
+		return policy.CheckPause
 	case problem.InvalidName, problem.Conflict: // a name that is in use
 		return policy.CheckName
 	}

@@ -25,7 +25,7 @@ type recentSearches struct {
 	bySession map[string]*sessionSearches
 }
 
-// sessionSearches are the latest searches of one session, the last one first.
+// sessionSearches are the latest searches of one session, newest first.
 type sessionSearches struct {
 	at      time.Time
 	answers []searchAnswer

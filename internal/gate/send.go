@@ -94,6 +94,7 @@ func (g *Gate) sendOnce(ctx context.Context, x *execution, to requestTarget, clo
 		x.outgoing.setTraceParent(x.trace.BeforeSend())
 		defer x.trace.AfterAnswer()
 	}
+	x.sent = true
 	return to.Do(ctx, &x.outgoing.Request)
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/pause"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/result"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
@@ -25,6 +27,8 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 	c, v, r := &x.call, &x.verdict, CallResult{Result: reply.Result, ActivityID: x.audit.record.ID}
 	var p *problem.Problem
 	switch {
+	case err != nil && pause.Stopped(ctx) != nil:
+		p, o.Check = x.pausedProblem(pause.Stopped(ctx)), policy.CheckPause.String()
 	case err != nil:
 		p, o.Check = c.failureProblem(ctx, &v.resolvedCall, err), x.recheck.failedCheck().String()
 	case reply.Error != nil:
@@ -133,7 +137,7 @@ func (g *Gate) warnCaller(v *verdict, r *CallResult, warnings []string) {
 	}
 	r.Result, r.Warnings = addWarnings(r.Result, warnings), warnings
 	for _, w := range warnings {
-		g.Logger.Warn("call let through with a warning", "id", r.ActivityID, "tool", v.request.ID.String(), "warning", w)
+		g.Logger.Warn("call allowed with a warning", "id", r.ActivityID, "tool", v.request.ID.String(), "warning", w)
 	}
 }
 
@@ -150,7 +154,7 @@ func (g *Gate) applySelection(ctx context.Context, c *call, v *verdict, r *CallR
 	handle := rand.Text()
 	part, err := result.Select(whole, e, handle)
 	if err != nil {
-		o.Warnings = append(o.Warnings, "The selection could not be made, so this is the whole result: "+err.Error()+".")
+		o.Warnings = append(o.Warnings, "The selection failed, so this is the whole result: "+err.Error()+".")
 		return whole
 	}
 	if g.storeWholeResult(ctx, c, v, r.ActivityID, handle, whole) == "" {

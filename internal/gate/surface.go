@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
@@ -126,6 +127,36 @@ func (g *Gate) relayRequest(ctx context.Context, w requestTarget, r *session.Req
 		return session.Reply{}, problem.Newf(problem.OutOfScope, "'%s' is outside what this client may use: it needs the read lane", problem.ClipName(r.Method)).
 			WithHint("Only the user can extend the scope of an agent token.")
 	}
+	if !passesPause(r.Method) {
+		var ticket *pause.Ticket
+		var p *problem.Problem
+		if ctx, ticket, p = g.Pause.Enter(ctx); p != nil {
+			g.RecordRefusal(ctx, SurfaceRefusal{Caller: *r.Caller, Server: w.server, Action: r.Method, RequestBytes: r.Size, Problem: p})
+			return session.Reply{}, p
+		}
+		defer ticket.Leave()
+	}
+	reply, err := g.relayAllowed(ctx, w, r)
+	if stopped := pause.Stopped(ctx); err != nil && stopped != nil {
+		err = stopped.Problem("Calls were paused while '" + problem.ClipName(r.Method) + "' ran, and MCPProxy cancelled it.")
+		g.RecordRefusal(context.WithoutCancel(ctx), SurfaceRefusal{Caller: *r.Caller, Server: w.server, Action: r.Method, RequestBytes: r.Size, Problem: problem.From(err)})
+	}
+	return reply, err
+}
+
+// passesPause reports whether requests of a method pass while calls are paused: those that list, subscribe or stop
+// something. All others may make a server act, including the server's own methods.
+func passesPause(method string) bool {
+	switch method {
+	case mcp.Initialize, mcp.Discover, mcp.Ping, mcp.SetLevel, mcp.Listen, mcp.Unsubscribe, mcp.ListTasks, mcp.CancelTask:
+		return true
+	}
+	_, lists := catalog.ListKindOfMethod(method)
+	return lists
+}
+
+// relayAllowed forwards a request that the caller may make.
+func (g *Gate) relayAllowed(ctx context.Context, w requestTarget, r *session.Request) (session.Reply, error) {
 	r, foreign := g.tasks.restrictToOwn(w.server, r)
 	if foreign != nil {
 		return session.Reply{Error: foreign}, nil

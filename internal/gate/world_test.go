@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
@@ -32,8 +34,12 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 
 // depsOf returns the dependencies of a gate in front of the servers of w.
 func depsOf(w *catalogtest.Harness) Deps {
+	off := pause.New(pause.File{Path: filepath.Join(w.T.TempDir(), "pause.json")}, func() {})
+	if err := off.Reload(context.Background(), false); err != nil {
+		w.T.Fatal(err)
+	}
 	return Deps{
-		Config: w.Config, Catalog: w.Catalog, UpstreamSurface: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
+		Pause: off, Config: w.Config, Catalog: w.Catalog, UpstreamSurface: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
 		Log: w, Results: w, Logins: (*oauth.Accounts)(nil), Proposed: w.Book.IsProposed, Logger: catalogtest.Logger,
 	}
 }

@@ -27,7 +27,7 @@ func (m *message) Ask(method string, params json.RawMessage) (<-chan session.Rep
 	return answer, func() {
 		if forget() {
 			m.asks.queueOptional(session.Event{Method: mcp.Cancelled,
-				Params: append(append([]byte(`{"requestId":`), id...), `,"reason":"It was answered elsewhere, or the call waits no longer."}`...)})
+				Params: append(append([]byte(`{"requestId":`), id...), `,"reason":"It was answered elsewhere, or the call no longer waits."}`...)})
 		}
 	}
 }

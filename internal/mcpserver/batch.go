@@ -12,9 +12,9 @@ import (
 
 // errNoBatch refuses a batch.
 var errNoBatch = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
-	Message: "Only a session with protocol version " + mcp.BatchVersion + " can send batches. Send each message in a request of its own."}
+	Message: "Only a session with protocol version " + mcp.BatchVersion + " can send batches. Send each message in its own request."}
 
-// The limits of one batch: its messages are small, but their effects and replies may not be.
+// Limits of one batch. Its messages are small, but their effects and replies may be large.
 const (
 	maxBatchRun    = 16      // requests that are executed
 	maxBatchAnswer = 8 << 20 // bytes of replies, after which no more requests are executed
@@ -31,7 +31,7 @@ func batchLimitError(ran, size int) *wirejson.RPCError {
 	default:
 		return nil
 	}
-	return &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: message + " Send it again in a request of its own."}
+	return &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: message + " Send it again in its own request."}
 }
 
 // answerBatch answers the messages one after the other; nil if there is no reply. The reply that exceeds

@@ -30,6 +30,7 @@ type BuiltinToolBackend interface {
 	RecordRefusal(ctx context.Context, r gate.SurfaceRefusal) string
 	UsableServers(c *auth.Caller) (all []ops.UsableServer, changed <-chan struct{})
 	CallsPerServer(c *auth.Caller) map[string]int64
+	PauseNotice() string
 }
 
 // AppSurface is what /mcp offers to clients that show user interfaces of servers (MCP Apps).

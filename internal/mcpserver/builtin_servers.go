@@ -100,7 +100,7 @@ func readProposedServer(a *toolArguments) ops.AddServerRequest {
 			return nil
 		})
 	}
-	a.rejectParameter("headers", "Propose the server without; the user can add headers in mcp_config.json.")
+	a.rejectParameter("headers", "Propose the server without headers; the user can add them in mcp_config.json.")
 	a.rejectReferences("url", s.URL)
 	a.rejectReferences("command", s.Command)
 	a.rejectReferences(argsName, s.Args...)
@@ -133,7 +133,7 @@ func (a *toolArguments) rejectReferences(name string, texts ...string) {
 	for _, text := range texts {
 		if strings.Contains(text, "${") {
 			a.setProblem(problem.New(problem.InvalidParameter, "Invalid "+name+": a server that an agent proposes may not refer to the environment or the keyring (${…})",
-				"Propose it without; the user can add the reference in mcp_config.json.").With("parameter", name))
+				"Propose it without the reference; the user can add it in mcp_config.json.").With("parameter", name))
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (q *builtinToolCall) serversReply(ctx context.Context, views []ops.ServerVi
 	answer, err := json.Marshal(struct {
 		Servers []agentServerView `json:"servers"`
 		Notice  string            `json:"notice,omitempty"`
-	}{entries, quarantineNotice(quarantined)})
+	}{entries, strings.TrimSpace(q.gateway.PauseNotice() + " " + quarantineNotice(quarantined))})
 	return q.toolReply(ctx, answer, err)
 }
 

@@ -28,13 +28,13 @@ type model struct {
 	got     []string // by the server: tool and arguments
 }
 
-// StartProgress is that of servers that are there.
+// StartProgress returns the start progress of known servers.
 func (*model) StartProgress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
 func (*model) Deviations(string) []string               { return nil }
 func (*model) SessionNeeds(string) []upstream.KnownNeed { return nil }
 
-// decided is the gateway, without what a person decides.
+// decided is the gateway without the decisions of a user.
 type decided struct{ *ops.Gateway }
 
 func (decided) AddServer(context.Context, ops.Caller, ops.AddServerRequest) (ops.ServerView, error) {
@@ -111,10 +111,10 @@ type slip struct {
 	// got holds the arguments that the server finally gets, from this call or from the repaired one; "" where a built-in tool
 	// answers.
 	got string
-	// code refuses the call; "" takes it as it was meant. -32602 is an error of the
-	// protocol.
+	// code is the expected error code; "" means that the call is accepted with its intended meaning. -32602 is a
+	// protocol error.
 	code string
-	// helps is what the model has to be told to make the next call, which is right.
+	// helps contains the texts that the model needs for a correct next call.
 	helps        []string
 	tool2, right string // "": the same tool
 }
@@ -264,7 +264,7 @@ var refused = []slip{
 	{what: "a sensitivity of its own", tool: inRead, arguments: `{"name":"s:list","args":{"folder":"a"},"intent_data_sensitivity":"secret"}`, code: "INVALID_SENSITIVITY",
 		helps: []string{"private", "leave it out"}, right: `{"name":"s:list","args":{"folder":"a"},"intent_data_sensitivity":"private"}`, got: listA},
 	{what: "a reason that is too long", tool: inRead, arguments: `{"name":"s:list","args":{"folder":"a"},"intent_reason":"` + strings.Repeat("é", 1001) + `"}`, code: "REASON_TOO_LONG",
-		helps: []string{"1000", "leave it out"}, right: `{"name":"s:list","args":{"folder":"a"},"intent_reason":"why"}`, got: listA},
+		helps: []string{"1000", "omit it"}, right: `{"name":"s:list","args":{"folder":"a"},"intent_reason":"why"}`, got: listA},
 	{what: "a reason that is a list", tool: inRead, arguments: `{"name":"s:list","args":{"folder":"a"},"intent_reason":["why"]}`, code: "INVALID_ARGS",
 		helps: []string{"intent_reason must be a string"}, right: `{"name":"s:list","args":{"folder":"a"},"intent_reason":"why"}`, got: listA},
 
@@ -284,7 +284,7 @@ var refused = []slip{
 	{what: "a built-in tool misspelt", tool: "retrieve_tool", arguments: `{"query":"notes"}`, code: "-32602", helps: []string{"'retrieve_tools'"}, tool2: toolRetrieve, right: `{"query":"notes"}`},
 }
 
-// required are slips where an intent is obligatory.
+// required are slips in calls that must declare an intent.
 var required = []slip{
 	{what: "no intent", tool: inRead, arguments: rightA, code: "MISSING_INTENT", helps: []string{`intent: {"operation_type": "read"}`}, right: `{"name":"s:list","args":{"folder":"a"},"intent": {"operation_type": "read"}}`, got: listA},
 	{what: "an empty intent", tool: inRead, arguments: `{"name":"s:list","args":{"folder":"a"},"intent":""}`, code: "MISSING_INTENT", helps: []string{`intent: {"operation_type": "read"}`}, right: `{"name":"s:list","args":{"folder":"a"},"intent": {"operation_type": "read"}}`, got: listA},
@@ -297,9 +297,9 @@ var required = []slip{
 	{what: "a flat intent", tool: inRead, arguments: `{"name":"s:list","args":{"folder":"a"},"intent_operation_type":"read"}`, got: listA},
 }
 
-// TestModelMistakes makes each mistake as a model does. If the intention is certain, the server gets the intended call, and
-// nothing else. A refusal says, in the text alone and in the structured content alone, what makes the next call right; the
-// test makes that call.
+// TestModelMistakes makes each mistake as a model does. If the intention is certain, the server gets the intended call,
+// and nothing else. The text and the structured content of a refusal each explain the correct next call. The test makes
+// that call.
 func TestModelMistakes(t *testing.T) {
 	if n := len(taken) + len(refused) + len(required); n < 60 {
 		t.Fatalf("only %d slips", n)
@@ -341,7 +341,7 @@ func (m *model) try(t *testing.T, modern bool, s slip) {
 	}
 }
 
-// mustHelp fails when one of the readers of a refusal is not told what helps.
+// mustHelp fails unless both the text and the structured content of a refusal contain the expected help.
 func (a *builtinAnswer) mustHelp(t *testing.T, s slip) {
 	t.Helper()
 	if s.code == "-32602" {

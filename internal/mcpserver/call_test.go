@@ -154,7 +154,7 @@ func TestPanic(t *testing.T) {
 	if !strings.Contains(h.logs.String(), "boom") {
 		t.Error("not in the log")
 	}
-	// Half an answer is not made to look like a whole one.
+	// A partial answer is not completed.
 	req, _ := http.NewRequest("POST", h.http.URL, strings.NewReader(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"stream"},`+modernMeta+`}}`))
 	req.Header = http.Header{"Content-Type": typeJSON, "Accept": {"text/event-stream, application/json"}, mcp.HeaderVersion: {mcp.Modern}, mcp.HeaderMethod: {"tools/call"}, mcp.HeaderName: {"call_tool_read"}}
 	res, err := h.http.Client().Do(req)
@@ -168,7 +168,7 @@ func TestPanic(t *testing.T) {
 	h.modern("server/discover", "").is(200)
 }
 
-// Notifications go out in order, before the response, as they come.
+// Notifications are sent in order, as they arrive, before the response.
 func TestStreamedCall(t *testing.T) {
 	h := newHarness(t)
 	id := h.open(mcp.Legacy)

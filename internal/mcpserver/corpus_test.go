@@ -50,7 +50,7 @@ func TestMalformedJSON(t *testing.T) {
 		for _, header := range []map[string]string{
 			{mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "tools/list"}, {mcp.HeaderSession: session}, {mcp.HeaderSession: batches}, {},
 		} {
-			// No file is a message: none may get a result.
+			// The files are not messages, so none may get a result.
 			a := h.post(header, body)
 			if a.status != 200 && a.status != 400 || a.status == 200 && bytes.Contains(a.body, []byte(`"result"`)) {
 				t.Errorf("%s as a body: %d %s", f.ID, a.status, a.body)

@@ -79,7 +79,8 @@ func TestFloodOfSessions(t *testing.T) {
 	}
 }
 
-// TestFloodSparesOthers: sessions of one principal do not end those of another, while it has sessions of its own to end.
+// TestFloodSparesOthers checks that new sessions of one principal end that principal's sessions first, and not those of
+// another principal.
 func TestFloodSparesOthers(t *testing.T) {
 	ss := newSessionTable()
 	person, _ := openedBy(ss, auth.Actor{Kind: auth.Admin}, "a")

@@ -55,7 +55,7 @@ func checkNameHeader(h http.Header, m *message, required bool) *wirejson.RPCErro
 	if !is && !required {
 		return nil
 	}
-	body, about, bad := m.subjectName(is)
+	body, about, bad := m.targetName(is)
 	if !about || bad != nil {
 		return bad
 	}

@@ -38,7 +38,7 @@ const (
 
 const testKey = "0123456789abcdef0123456789abcdef"
 
-// fakeGateway answers as its functions say, and keeps the last requests.
+// fakeGateway answers with its functions, and stores the last requests.
 type fakeGateway struct {
 	call     func(context.Context, gate.LaneCall) (gate.CallResult, error)
 	retrieve func(context.Context, ops.RetrieveRequest) (json.RawMessage, error)
@@ -61,6 +61,8 @@ func (g *fakeGateway) UsableServers(*auth.Caller) ([]ops.UsableServer, <-chan st
 	}
 	return g.usable()
 }
+
+func (g *fakeGateway) PauseNotice() string { return "" }
 
 func (g *fakeGateway) CallsPerServer(*auth.Caller) map[string]int64 { return nil }
 
@@ -265,7 +267,7 @@ func (h *harness) post(header map[string]string, body string) answer {
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"tester","version":"9"},"io.modelcontextprotocol/clientCapabilities":{}}`
 
-// modern sends a sound request of the modern era; params without _meta.
+// modern sends a valid request of the modern protocol. params has no _meta.
 func (h *harness) modern(method, params string, header ...string) answer {
 	h.t.Helper()
 	all := map[string]string{mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: method}
@@ -283,13 +285,13 @@ func (h *harness) modern(method, params string, header ...string) answer {
 	return h.post(all, `{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":{`+params+modernMeta+`}}`)
 }
 
-// callModern calls a built-in tool in the modern era.
+// callModern calls a built-in tool with the modern protocol.
 func (h *harness) callModern(tool, args string) answer {
 	h.t.Helper()
 	return h.modern("tools/call", `"name":"`+tool+`","arguments":`+args)
 }
 
-// open opens a session of the legacy era.
+// open opens a session of the legacy protocol.
 func (h *harness) open(version string, header ...string) string {
 	h.t.Helper()
 	all := map[string]string{}
@@ -413,7 +415,7 @@ func (a answer) refused(code problem.Code) problemAnswer {
 	return s.Error
 }
 
-// said is how the text of a refusal begins.
+// said is the beginning of the text of a refusal.
 func said(message, hint string) string {
 	if hint != "" {
 		message += "\nHint: " + hint

@@ -86,7 +86,7 @@ func (x *httpRequest) writeSessionEnded() {
 		return
 	}
 	if x.entry != nil {
-		x.endForGood(x.r.Context(), x.entry)
+		x.endPermanently(x.r.Context(), x.entry)
 	}
 	x.out.sendError(http.StatusNotFound, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: sessionOver})
 }

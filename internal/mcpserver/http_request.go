@@ -180,7 +180,7 @@ func (x *httpRequest) serveDelete() {
 	id, _ := headerValue(x.r.Header, mcp.HeaderSession)
 	if x.entry = x.s.sessions.acquireSession(id, x.actor, x.endpoint); x.entry != nil {
 		x.releaseSession()
-		x.endForGood(x.r.Context(), x.entry)
+		x.endPermanently(x.r.Context(), x.entry)
 	} else if _, until, err := x.readSessionID(x.r.Context(), id); err == nil { // it need not be rebuilt
 		x.s.restorer.markEnded(sessionRecordID(id), until)
 	} else {

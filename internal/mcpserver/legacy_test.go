@@ -45,7 +45,7 @@ func TestInitialize(t *testing.T) {
 			t.Errorf("session id %q", id)
 		}
 	}
-	// Whatever the header of initialize says, it opens a session.
+	// A request initialize opens a session, with any value of its header.
 	for _, header := range []string{"2025-11-25", "2026-07-28", "2030-01-01"} {
 		h.post(map[string]string{mcp.HeaderVersion: header}, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).is(200)
 	}
@@ -79,7 +79,7 @@ func TestSession(t *testing.T) {
 	h.legacy(session, "tools/call", `{}`).is(200).fails(wirejson.CodeInvalidParams)
 	h.legacy(session, "tools/call", `[]`).is(400).fails(wirejson.CodeInvalidParams)
 
-	// No session, a wrong one, another client's, one that ended.
+	// Requests without a session, and with an unknown, a foreign and an ended session.
 	h.post(nil, `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`).is(400).fails(wirejson.CodeInvalidRequest)
 	h.post(nil, notification).is(400)
 	h.legacy("nonsense", "ping", "").is(404).fails(wirejson.CodeInvalidRequest)

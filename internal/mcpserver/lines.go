@@ -134,7 +134,7 @@ func (l *lineConn) handleLine(ctx context.Context, text []byte) {
 	if bad == nil {
 		x.detectProtocol("")
 		if bad = x.checkMeta(); bad == nil && x.modern {
-			_, _, bad = x.subjectName(false)
+			_, _, bad = x.targetName(false)
 		}
 	}
 	switch {

@@ -108,9 +108,9 @@ func newUnsupportedVersionError(requested string) *wirejson.RPCError {
 	return &wirejson.RPCError{Code: mcp.CodeUnsupportedVersion, Message: "Unsupported protocol version", Data: append(data, '}')}
 }
 
-// subjectName returns the name that a request refers to, if its method has one. It is required for modern
+// targetName returns the name that a request refers to, if its method has one. It is required for modern
 // requests, except for tasks, and if the transport repeats it (named).
-func (m *message) subjectName(named bool) (name string, about bool, bad *wirejson.RPCError) {
+func (m *message) targetName(named bool) (name string, about bool, bad *wirejson.RPCError) {
 	member := "name"
 	switch {
 	case m.Method == mcp.CallTool, m.Method == mcp.GetPrompt:
@@ -256,7 +256,7 @@ func (m *message) runRequest(ctx context.Context, cancel context.CancelCauseFunc
 		d = m.entry.session
 	}
 	r, err := d.Do(within, &m.req)
-	if !m.modern && m.followMove(ctx, err) {
+	if !m.modern && m.reopenIfMoved(ctx, err) {
 		if cancel != nil {
 			m.beginCancellable(cancel)
 		}
@@ -286,7 +286,7 @@ func (m *message) forwardToSession(ctx context.Context) error {
 		return nil
 	}
 	err := m.entry.session.NotifyServer(ctx, m.Method, m.Params)
-	if m.followMove(ctx, err) {
+	if m.reopenIfMoved(ctx, err) {
 		err = m.entry.session.NotifyServer(ctx, m.Method, m.Params)
 	}
 	if err != nil && m.Method == mcp.CallTool {

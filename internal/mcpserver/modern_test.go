@@ -200,7 +200,7 @@ func TestModernMethods(t *testing.T) {
 			t.Errorf("%s: id %s", method, m.ID)
 		}
 	}
-	// A session means nothing here, not even one that does not exist.
+	// A session ID is ignored here, even an unknown one.
 	a := h.modern("tools/list", "", mcp.HeaderSession, "nonsense", "Last-Event-Id", "1").is(200)
 	if a.header.Get(mcp.HeaderSession) != "" {
 		t.Error("the session id is echoed")

@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/upstream/compat"
 )
 
-// TestSessionMovesWithoutLoss: 12 clients share the session with a server until it asks one of them. Each goes on in its
-// session with MCPProxy, and has one of its own with the server. No call is lost, before or after.
+// TestSessionMovesWithoutLoss: 12 clients share the session with a server until it asks one of them. Each client
+// continues its session with MCPProxy, and gets its own session with the server. No call is lost, before or after.
 func TestSessionMovesWithoutLoss(t *testing.T) {
 	asks := mcptest.Tool{Definition: mcptest.ToolDefinition("ask"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 		answer, err := c.SendRequest(mcp.Elicit, json.RawMessage(`{"message":"?"}`))

@@ -16,8 +16,7 @@ import (
 	"mcpproxy/internal/upstream/compat"
 )
 
-// saying is a server of the given revision that answers a request as the
-// params' member how says.
+// saying is a server of the given protocol version. The member how of the params determines its answer.
 func saying(version string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -180,8 +179,8 @@ func TestStatusAndHeadersPass(t *testing.T) {
 	}
 }
 
-// TestNotFoundWithoutASession: in a session a 404 means that the session is over. From a server without sessions, or outside
-// a session, it does not.
+// TestNotFoundWithoutASession checks that a 404 means the end of a session only within a session. From a server without
+// sessions, or outside a session, it does not.
 func TestNotFoundWithoutASession(t *testing.T) {
 	server := saying(mcp.Legacy)
 	forgetful := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -17,8 +17,7 @@ import (
 	"mcpproxy/internal/upstream/compat"
 )
 
-// throughSet passes everything on to real upstreams, and decides nothing but
-// what refuse says.
+// throughSet forwards everything to real upstreams, and refuses only the calls that refuse selects.
 type throughSet struct {
 	*compat.ServerSet
 	refuse atomic.Pointer[problem.Problem]

@@ -15,9 +15,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Sessions that an earlier process, another instance, or the limits of the table have ended, and those that get a session
-// of their own with a server, are rebuilt at the next
-// request. docs/adr/0118-a-session-survives-a-restart.md says what is rebuilt and what is forgotten.
+// A session is rebuilt at the next request if an earlier process, another instance or the limits of the table ended it,
+// or if its client gets its own session with a server. docs/adr/0118-a-session-survives-a-restart.md says what is
+// rebuilt and what is forgotten.
 
 // loadWait is how long a request in an unknown session waits at the start for the key, and for the tools.
 const loadWait = 30 * time.Second
@@ -101,8 +101,8 @@ func (c *clientState) restoreSession(ctx context.Context, id string) error {
 	return err
 }
 
-// findSession returns the session with this ID, which is busy until it is released; nil if there is none, or if it has to be
-// opened again.
+// findSession returns the session with this ID, which is busy until it is released. It returns nil if there is none, or
+// if it must be opened again.
 func (c *clientState) findSession(id string) *sessionEntry {
 	e := c.s.sessions.acquireSession(id, c.actor, c.endpoint)
 	if e != nil && session.IsMoved(e.session) {
@@ -113,9 +113,9 @@ func (c *clientState) findSession(id string) *sessionEntry {
 	return e
 }
 
-// followMove opens the session again if it has moved just before a message, and reports whether the message can be sent
+// reopenIfMoved opens the session again if it has moved just before a message, and reports whether the message can be sent
 // again.
-func (c *clientState) followMove(ctx context.Context, err error) bool {
+func (c *clientState) reopenIfMoved(ctx context.Context, err error) bool {
 	if !errors.Is(err, session.ErrMoved) || c.entry == nil || c.entry.owner == nil {
 		return false
 	}
@@ -133,7 +133,8 @@ func (c *clientState) followMove(ctx context.Context, err error) bool {
 	return true
 }
 
-// awaitTools waits for a while until the tools of before a restart are known: the client goes on at once.
+// awaitTools waits, within a limit, until the tools from before the restart are loaded, so that the client can continue
+// immediately.
 func (s *Server) awaitTools(ctx context.Context) {
 	if s.ToolsLoaded == nil {
 		return
@@ -188,8 +189,8 @@ func (c *clientState) rebuildSession(ctx context.Context, id string, params json
 	return nil
 }
 
-// endForGood ends a session that the client or the server has ended, so that it is not rebuilt.
-func (c *clientState) endForGood(ctx context.Context, e *sessionEntry) {
+// endPermanently ends a session that the client or the server has ended, so that it is not rebuilt.
+func (c *clientState) endPermanently(ctx context.Context, e *sessionEntry) {
 	if _, until, ok := c.readSignedID(ctx, e.id); ok {
 		c.s.restorer.markEnded(e.record, until)
 	}
@@ -222,7 +223,8 @@ func (x *httpRequest) writeNoSession(err error) {
 }
 
 // restoredSession is a rebuilt session. The requests of a server to the client get a mark, because the client may still
-// answer one of before, whose ID the server can have used again. The client is told once that lists may have changed.
+// answer one of before, whose ID the server can have used again. The client is notified once that lists may have
+// changed.
 type restoredSession struct {
 	session.Session
 	mark  string
@@ -239,13 +241,13 @@ func (s *restoredSession) Do(ctx context.Context, r *session.Request) (session.R
 		return s.Session.Do(ctx, r)
 	}
 	marked := *r
-	marked.Say = s.markRequests(r.Say)
+	marked.Say = s.markServerRequestIDs(r.Say)
 	return s.Session.Do(ctx, &marked)
 }
 
 // Listen implements session.Session.
 func (s *restoredSession) Listen(ctx context.Context, say func(session.Event), opened func()) error {
-	return s.Session.Listen(ctx, s.markRequests(say), func() {
+	return s.Session.Listen(ctx, s.markServerRequestIDs(say), func() {
 		opened()
 		s.once.Do(func() {
 			for _, method := range s.lists {
@@ -264,8 +266,8 @@ func (s *restoredSession) AnswerServerQuestion(ctx context.Context, id json.RawM
 	return s.Session.AnswerServerQuestion(ctx, own, r)
 }
 
-// markRequests marks the IDs of a server's requests, also where the server cancels one.
-func (s *restoredSession) markRequests(say func(session.Event)) func(session.Event) {
+// markServerRequestIDs marks the IDs of a server's requests, also where the server cancels one.
+func (s *restoredSession) markServerRequestIDs(say func(session.Event)) func(session.Event) {
 	return func(e session.Event) {
 		switch {
 		case e.ID != nil:

@@ -170,8 +170,8 @@ func oneServer(t *testing.T, server *mcptest.Server) (at func(string) session.En
 
 const readCallBody = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b"}}}`
 
-// TestSessionsSurviveRestarts: on every address a session goes on in the next process, with the same client and the same
-// ID in records, and without a second initialize of the client.
+// TestSessionsSurviveRestarts checks that a session on every address continues in the next process, with the same
+// client and the same ID in records, and without a second initialize by the client.
 func TestSessionsSurviveRestarts(t *testing.T) {
 	store, server := &memoryStore{}, mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	at, stop := oneServer(t, server)
@@ -222,7 +222,8 @@ func TestSessionsSurviveRestarts(t *testing.T) {
 	}
 }
 
-// TestForeignSessionIDs: no ID opens a session but the very one that was given to this credential at this address.
+// TestForeignSessionIDs checks that a session ID is valid only with the credential and at the address for which it was
+// issued.
 func TestForeignSessionIDs(t *testing.T) {
 	store := &memoryStore{}
 	p := startProcess(t, store, testKey, nil)
@@ -332,7 +333,8 @@ func TestEndedSessionsStayEnded(t *testing.T) {
 	if n := p.srv.SessionCount(); n != 1 {
 		t.Errorf("%d sessions", n)
 	}
-	// While the store is away, an end holds in this process, and nothing is known of other sessions.
+	// While the store is unavailable, the end of a session applies only in this process, and other sessions are
+	// unknown.
 	store.setAway(errors.New("away"))
 	end(again, http.StatusNoContent)
 	is(again, http.StatusNotFound)
@@ -553,7 +555,7 @@ func TestRebuildAwaitsTools(t *testing.T) {
 	})
 }
 
-// recordingSession says what it is told to, and keeps the answers that it gets.
+// recordingSession sends the given messages, and stores the answers that it receives.
 type recordingSession struct {
 	session.Session
 	events  []session.Event

@@ -31,7 +31,7 @@ type Deps struct {
 	Profiles auth.ProfileRuleFunc
 	// Instance is the prefix of session IDs, for load balancers in front of several instances.
 	Instance string
-	// SessionStore keeps sessions over a restart; nil: they end with the process.
+	// SessionStore stores sessions across restarts. If it is nil, sessions end with the process.
 	SessionStore SessionStore
 	// ToolsLoaded is closed when the tools of before a restart are known. A session is rebuilt then.
 	ToolsLoaded <-chan struct{}

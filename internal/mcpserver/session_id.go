@@ -79,8 +79,8 @@ func readSignedID(key []byte, id string, b sessionBinding, now time.Time) (param
 	return raw[headBytes:], until, now.Before(until)
 }
 
-// rebuildParams returns the params of an initialize that opens a session again: the protocol version that was agreed,
-// and what the client said of itself, without texts that no server acts on.
+// rebuildParams returns the params of an initialize that reopens a session: the negotiated protocol version and the
+// client's own data, without texts that no server uses.
 func rebuildParams(version, client, clientVersion string, capabilities json.RawMessage) json.RawMessage {
 	if wirejson.Kind(capabilities) != '{' {
 		capabilities = json.RawMessage("{}")

@@ -22,7 +22,8 @@ type SessionStore interface {
 }
 
 const (
-	// keyWaitToOpen is how long initialize waits at the start for the key. Without it the session cannot be rebuilt.
+	// keyWaitToOpen limits the time for which initialize waits for the key after a start. Without it the session cannot
+	// be rebuilt.
 	keyWaitToOpen   = 2 * time.Second
 	storeRetryPause = time.Second
 	// saveWait is how long DELETE waits for the store.
@@ -31,7 +32,8 @@ const (
 	maxUnsavedEnds = 10_000
 )
 
-// sessionRestorer has what is needed to rebuild sessions: the key of their IDs, and which of them have ended for good.
+// sessionRestorer contains the data for rebuilding sessions: the key of their IDs, and the IDs of sessions that have
+// ended permanently.
 type sessionRestorer struct {
 	store  SessionStore // nil: no session is rebuilt
 	loaded chan struct{}
@@ -124,7 +126,7 @@ func (r *sessionRestorer) awaitSaved(ctx context.Context) {
 	_ = r.saveEnded(limited) // run tries again
 }
 
-// markEnded keeps a session from being rebuilt: at once in this process, and soon after in the store.
+// markEnded prevents that a session is rebuilt: immediately in this process, and soon after in the store.
 func (r *sessionRestorer) markEnded(record string, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +179,7 @@ func (r *sessionRestorer) isEnded(ctx context.Context, record string) (bool, err
 	return r.store.IsSessionEnded(ctx, record)
 }
 
-// Run keeps sessions over a restart, until ctx ends.
+// Run stores changes of sessions for the next process, until ctx ends.
 func (s *Server) Run(ctx context.Context) { s.restorer.run(ctx) }
 
 // StoreSessionKeyAgain stores the key of session IDs again: the store may have lost it.

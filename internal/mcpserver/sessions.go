@@ -71,7 +71,7 @@ type cancellableCall struct {
 	forwardParams bool // forward the client's params
 }
 
-// addCall registers a request until removeCall. forwardParams says whether the server gets the client's params.
+// addCall registers a request until removeCall. forwardParams reports whether the server gets the client's params.
 func (s *cancellableCalls) addCall(id []byte, cancel context.CancelCauseFunc, forwardParams bool) {
 	s.mu.Lock()
 	s.inflight = append(s.inflight, cancellableCall{string(id), cancel, forwardParams})

@@ -238,7 +238,7 @@ func TestUpstreamServers(t *testing.T) {
 	}
 }
 
-// review is what the answer says of a server that is quarantined.
+// review is the text about a quarantined server in the answer.
 func review(name string) string {
 	return "A quarantined server cannot be used until the user has reviewed and approved it: `mcpproxy upstream approve " + name + "`, or the UI."
 }
@@ -288,7 +288,7 @@ func TestProposals(t *testing.T) {
 		t.Errorf("%s", r.StructuredContent)
 	}
 	h.callModern(upstreamServers, `{"operation":"restart","name":"c"}`).refused(problem.ServerNotFound)
-	// The key makes a model no person.
+	// The API key does not give a model the rights of a user.
 	h.modern("tools/call", `"name":"upstream_servers","arguments":{"operation":"add","name":"new","command":"c"}`, "X-API-Key", testKey).tool()
 	h.modern("tools/call", `"name":"upstream_servers","arguments":{"operation":"restart","name":"a"}`, "X-API-Key", testKey).tool()
 	for _, c := range h.gw.asked {

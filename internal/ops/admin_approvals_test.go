@@ -350,7 +350,7 @@ func TestApproveTools(t *testing.T) {
 // A changed definition needs a separate review if the approved definition was lost.
 func TestLostDefinitionsAreReviewedAlone(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), adminReadsTool)
-	d, err := w.gateway.findToolDefinition(tool.ID{Server: "s", Tool: "reads"})
+	d, err := w.gateway.findDefinition(PrimitiveRef{"s", tool.KindTool, "reads"})
 	if err != nil || d.evaluation.Why != approval.New || d.separateReviewReason() != "" {
 		t.Fatalf("%+v, %v", d, err)
 	}

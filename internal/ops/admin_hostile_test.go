@@ -95,7 +95,7 @@ func TestProposalsAreBounded(t *testing.T) {
 			t.Fatalf("proposal %d of others: %v", i, err)
 		}
 	}
-	// A user can add a server despite the limit. A proposal that it supersedes no longer counts.
+	// A user can add a server despite the limit. A superseded proposal no longer counts.
 	if _, err := w.gateway.AddServer(context.Background(), adminPerson, AddServerRequest{Name: "s1", Launch: config.Launch{Command: "x"}}); err != nil {
 		t.Errorf("a server added by a user: %v", err)
 	}

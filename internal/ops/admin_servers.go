@@ -1,8 +1,10 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -216,4 +218,144 @@ func describeServerChange(in ServerChange) string {
 		return ""
 	}
 	return problem.ClipName(string(in.Value))
+}
+
+// ConfigEditor changes the configuration file and applies each change before it returns. config.LiveConfig implements
+// it.
+type ConfigEditor interface {
+	AddServers(permit config.ConfirmFunc, all ...config.NamedEdit) error
+	CheckNewServers(all ...config.NamedEdit) error
+	RemoveServer(name string) error
+	SetServer(permit config.ConfirmFunc, name, field string, value json.RawMessage) error
+	SetHintOverride(permit config.ConfirmFunc, name, tool string, hints json.RawMessage) error
+	SetToolSettings(permit config.ConfirmFunc, server, name string, changes []config.ToolSettingChange) error
+	// CheckNotSelfReference rejects a launch that connects back to this MCPProxy.
+	CheckNotSelfReference(config.Launch) error
+}
+
+// Admin implements the read operations of Gateway and the operations that change servers and approvals.
+type Admin struct {
+	*Gateway
+	editor    ConfigEditor
+	summaries changeSummaryCache
+}
+
+// NewAdmin returns an Admin that edits the configuration through e.
+func NewAdmin(g *Gateway, e ConfigEditor) *Admin { return &Admin{Gateway: g, editor: e} }
+
+// serverViewAfter returns the view of the server after an operation, or err if the operation failed.
+func (a *Admin) serverViewAfter(ctx context.Context, c Caller, in ServerRef, err error) (ServerView, error) {
+	if err != nil {
+		return ServerView{}, err
+	}
+	return a.Server(ctx, c, in)
+}
+
+// Limits for a new server.
+const (
+	maxServerText  = 8 << 10  // bytes per text
+	maxServerParts = 256      // number of arguments, variables or headers
+	maxServer      = 64 << 10 // bytes of all texts together
+)
+
+// validateNewServer validates the name, launch and size of a new server. config.LiveConfig validates everything else
+// when it writes the file.
+func validateNewServer(s AddServerRequest) (config.ServerEdit, error) {
+	if err := tool.CheckServerName(s.Name); err != nil {
+		return config.ServerEdit{}, invalidServerParameterError("name", "The name of the server cannot be used: "+err.Error()+".")
+	}
+	if (s.URL == "") == (s.Command == "") {
+		return config.ServerEdit{}, invalidServerParameterError("command", "A server has either a command or a url.")
+	}
+	if u, err := url.Parse(s.URL); s.URL != "" && !strings.Contains(s.URL, "${") && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return config.ServerEdit{}, invalidServerParameterError("url", "The url must begin with http:// or https:// and name a host.")
+	}
+	if exceedsSizeLimits(s) {
+		return config.ServerEdit{}, invalidServerParameterError("args", "The server has too many texts, or a text that is too long.")
+	}
+	edit := config.ServerEdit{
+		Launch: s.Launch, Quarantined: s.Quarantined, Trust: config.Trust(s.Trust),
+	}
+	return edit, edit.CheckValues()
+}
+
+// exceedsSizeLimits reports whether a new server exceeds a size limit.
+func exceedsSizeLimits(s AddServerRequest) bool {
+	texts := append([]string{s.Command, s.URL, s.WorkingDir, s.Trust}, s.Args...)
+	for _, m := range []map[string]string{s.Env, s.Headers} {
+		for name, value := range m {
+			texts = append(texts, name, value)
+		}
+	}
+	size := 0
+	for _, text := range texts {
+		if size += len(text); size > maxServer || len(text) > maxServerText {
+			return true
+		}
+	}
+	return len(s.Args) > maxServerParts || len(s.Env) > maxServerParts || len(s.Headers) > maxServerParts
+}
+
+func invalidServerParameterError(parameter, message string) error {
+	return problem.New(problem.InvalidParameter, message, "Change it and try again.").With("parameter", parameter)
+}
+
+// ParsePastedServers parses servers from a pasted text and returns them in the form that AddServer accepts. It adds,
+// stores and records nothing.
+func (a *Admin) ParsePastedServers(_ context.Context, _ Caller, in PastedText) (Parsed, error) {
+	return parsePastedServers(in, a.Config(), a.editor.CheckNotSelfReference)
+}
+
+// SampleServers adds the sample servers that are part of the program, for users who want to try it before they add
+// their own servers.
+type SampleServers struct {
+	admin *Admin
+	all   []AddServerRequest
+}
+
+// NewSampleServers returns a SampleServers for the given servers. The list may be empty.
+func NewSampleServers(a *Admin, all []AddServerRequest) *SampleServers {
+	return &SampleServers{a, all}
+}
+
+// AddedToys is the result of SampleServers.AddMissing.
+type AddedToys struct {
+	Added   []string     `json:"added" doc:"The names of the added servers."`
+	Servers []ServerView `json:"servers" doc:"All sample servers, including those that existed before."`
+}
+
+// AddMissing adds the sample servers that are not in the configuration. It is idempotent. If another server has the
+// name of a sample server, AddMissing changes nothing and returns a conflict.
+func (t *SampleServers) AddMissing(ctx context.Context, c Caller, _ Nothing) (AddedToys, error) {
+	if len(t.all) == 0 {
+		return AddedToys{}, problem.New(problem.NotFound, "This MCPProxy has no sample servers.", "Start it with `mcpproxy serve`, or add servers of your own.")
+	}
+	for _, s := range t.all {
+		if there := t.admin.Config().Server(s.Name); there != nil && !slices.Equal(there.Args, s.Args) {
+			return AddedToys{}, problem.Newf(problem.Conflict, "A server '%s' already exists and is not the sample server with this name.", s.Name).
+				WithHint("Remove it first, or add servers of your own.").With("server", s.Name)
+		}
+	}
+	done := AddedToys{Added: []string{}}
+	var missing []AddServerRequest
+	for _, s := range t.all {
+		if t.admin.Config().Server(s.Name) == nil {
+			missing = append(missing, s)
+			done.Added = append(done.Added, s.Name)
+		}
+	}
+	if len(missing) > 0 {
+		_, refused, err := t.admin.AddServers(ctx, c, missing)
+		if err = cmp.Or(err, cmp.Or(refused...)); err != nil {
+			return AddedToys{}, err
+		}
+	}
+	for _, s := range t.all {
+		view, err := t.admin.Server(ctx, c, ServerRef{Name: s.Name})
+		if err != nil {
+			return AddedToys{}, err
+		}
+		done.Servers = append(done.Servers, view)
+	}
+	return done, nil
 }

@@ -106,18 +106,18 @@ func (a *LocalClients) writeRules(p *ConnectPlan, j *clients.Journal) {
 
 // createTokenAndApply creates a token and writes it to the file. It revokes the token if the write fails.
 func (a *LocalClients) createTokenAndApply(ctx context.Context, by Caller, p ConnectPlan, j *clients.Journal) (FileChange, error) {
-	token, err := a.Tokens.Make(ctx, by, p.options.Token, p.options.Profile)
+	made, err := a.Tokens.CreateToken(ctx, by, CreateTokenRequest{Name: p.options.Token, Profile: p.options.Profile})
 	if err != nil {
 		return p.FileChange, err
 	}
-	p.entries = entriesWithToken(p.entries, token)
+	p.entries = entriesWithToken(p.entries, made.Token)
 	out := p.FileChange
 	if p.text, err = p.edit(p.before, p.entries); err == nil {
 		out, err = a.writeFiles(&p, j)
 	}
 	if err != nil {
 		err = p.addPathToError(err)
-		if late := a.Tokens.Revoke(context.WithoutCancel(ctx), by, p.options.Token); late != nil {
+		if _, late := a.Tokens.RevokeToken(context.WithoutCancel(ctx), by, TokenRef{Name: p.options.Token}); late != nil {
 			out.Warnings = append(out.Warnings, "The token "+p.options.Token+" was made and could not be revoked: "+problem.From(late).Message)
 		}
 	}
@@ -219,7 +219,7 @@ type PastChange struct {
 	Created  bool       `json:"created" doc:"Whether the file was created."`
 	Undone   *time.Time `json:"undone,omitempty"`
 	Partly   bool       `json:"partly,omitempty" doc:"Whether another program had changed the file since, so that only the entries were restored."`
-	Undoable bool       `json:"undoable" doc:"Whether the change can be undone. Only the last change of a file that is not undone yet can."`
+	Undoable bool       `json:"undoable" doc:"Whether the change can be undone. Only the last change of a file that was not undone can be undone."`
 }
 
 // PastChanges returns the latest changes, newest first.
@@ -250,7 +250,7 @@ func (a *LocalClients) PastChanges() ([]PastChange, error) {
 const maxListedChanges = 50
 
 // UndoChange undoes a change. If the file has not changed since, it is restored byte for byte. Otherwise, only the
-// entry is restored.
+// entry is restored. The undo of a disconnect also writes the permission rules again that the disconnect removed.
 func (a *LocalClients) UndoChange(id string) (PastChange, error) {
 	j, err := a.Open()
 	if err != nil {
@@ -261,7 +261,23 @@ func (a *LocalClients) UndoChange(id string) (PastChange, error) {
 	if p := problem.From(err); err != nil && p.Code == problem.Conflict && past.What == "connect" && c.Undone == nil {
 		err = problem.New(p.Code, p.Message, "`mcpproxy disconnect "+past.Client+"` removes only the entry. "+p.Hint)
 	}
+	if err == nil && past.What == "disconnect" {
+		err = a.restoreRules(j, c)
+	}
 	return past, err
+}
+
+// restoreRules writes the permission rules that a disconnect removed.
+func (a *LocalClients) restoreRules(j *clients.Journal, disconnect clients.Change) error {
+	_, client, _ := strings.Cut(disconnect.What, " ")
+	removed, err := permission.RemovedRules(j, disconnect)
+	if err == nil && removed {
+		_, err = a.WriteRules(client, false)
+	}
+	if p := problem.From(err); err != nil {
+		return problem.New(p.Code, "The entries are restored, but not the permission rules: "+p.Message, "`mcpproxy permissions "+client+" --write` writes them. "+p.Hint)
+	}
+	return nil
 }
 
 func newPastChange(c clients.Change) PastChange {
@@ -289,7 +305,7 @@ func (a *LocalClients) UndoLastConnect(word string) ([]PastChange, error) {
 			return a.undoChanges(back)
 		}
 	}
-	return nil, problem.New(problem.NotFound, "No change of "+c.Name+" is left to undo.", "Only what `mcpproxy connect` and `disconnect` wrote can be undone.")
+	return nil, problem.New(problem.NotFound, "No change of "+c.Name+" is left to undo.", "Only changes by `mcpproxy connect` and `mcpproxy disconnect` can be undone.")
 }
 
 func (a *LocalClients) undoChanges(all []PastChange) ([]PastChange, error) {

@@ -22,10 +22,10 @@ type LocalClients struct {
 	Tokens TokenIssuer
 }
 
-// TokenIssuer creates and revokes agent tokens.
+// TokenIssuer creates and revokes agent tokens. AccessOperations implements it.
 type TokenIssuer interface {
-	Make(ctx context.Context, by Caller, name, profile string) (text string, err error)
-	Revoke(ctx context.Context, by Caller, name string) error
+	CreateToken(ctx context.Context, by Caller, in CreateTokenRequest) (CreatedToken, error)
+	RevokeToken(ctx context.Context, by Caller, in TokenRef) (RevokedToken, error)
 }
 
 // ConnectOptions selects the surface, the profile and the token of a connection.
@@ -159,10 +159,7 @@ func (p *ConnectPlan) keepEntryNames(surface clients.Surface) {
 			p.entries[i].Name = there[at].Name
 		}
 	}
-	p.Servers = nil
-	for _, e := range p.entries {
-		p.Servers = append(p.Servers, e.Name)
-	}
+	p.Servers = mapSlice(p.entries, func(e clients.PlannedEntry) string { return e.Name })
 	p.Server = p.Servers[0]
 	p.removed = p.before.ReplacedEntries(p.entries, p.endpoint.isOwnURL)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,17 +94,17 @@ func TestProfiles(t *testing.T) {
 // tokens is a TokenIssuer that records the valid tokens.
 type tokens struct{ good []string }
 
-func (k *tokens) Make(_ context.Context, _ ops.Caller, name, profile string) (string, error) {
-	if slices.Contains(k.good, name) {
-		return "", problem.New(problem.Conflict, "taken", "")
+func (k *tokens) CreateToken(_ context.Context, _ ops.Caller, in ops.CreateTokenRequest) (ops.CreatedToken, error) {
+	if slices.Contains(k.good, in.Name) {
+		return ops.CreatedToken{}, problem.New(problem.Conflict, "taken", "")
 	}
-	k.good = append(k.good, name)
-	return "mcpp_t_" + strings.Repeat("5a", 32), nil
+	k.good = append(k.good, in.Name)
+	return ops.CreatedToken{Token: "mcpp_t_" + strings.Repeat("5a", 32)}, nil
 }
 
-func (k *tokens) Revoke(_ context.Context, _ ops.Caller, name string) error {
-	k.good = slices.DeleteFunc(k.good, func(n string) bool { return n == name })
-	return nil
+func (k *tokens) RevokeToken(_ context.Context, _ ops.Caller, in ops.TokenRef) (ops.RevokedToken, error) {
+	k.good = slices.DeleteFunc(k.good, func(n string) bool { return n == in.Name })
+	return ops.RevokedToken{Revoked: in.Name}, nil
 }
 
 // A token is written only to a file that no other user can read. It is never displayed, and it is revoked if it cannot
@@ -332,7 +333,8 @@ func TestEntriesOfProjects(t *testing.T) {
 	}
 }
 
-// Disconnecting removes everything that connect and permissions wrote, including rules, empty objects and files.
+// Disconnecting removes everything that connect and permissions wrote, including rules, empty objects and files. Its undo
+// restores all of it.
 func TestDisconnectLeavesNothing(t *testing.T) {
 	for _, client := range clients.ClientIDs() {
 		t.Run(client, func(t *testing.T) {
@@ -345,6 +347,7 @@ func TestDisconnectLeavesNothing(t *testing.T) {
 			if err != nil && problem.From(err).Code != problem.NotFound {
 				t.Fatal(err)
 			}
+			was := filesIn(t, a.Env.Home)
 			plan, err := a.PlanDisconnect(client)
 			if err != nil {
 				t.Fatal(err)
@@ -358,8 +361,11 @@ func TestDisconnectLeavesNothing(t *testing.T) {
 					t.Errorf("%s: %q remains; warnings %q", path, left, out.Warnings)
 				}
 			}
-			if _, err := a.UndoLastConnect(client); err != nil || !strings.Contains(read(t, done.Path), "mcpproxy") {
+			if _, err := a.UndoLastConnect(client); err != nil {
 				t.Error(err)
+			}
+			if now := filesIn(t, a.Env.Home); !maps.Equal(now, was) {
+				t.Errorf("after the undo, the files are\n%q\nwant\n%q", now, was)
 			}
 		})
 	}

@@ -28,16 +28,11 @@ const (
 	stateBad  CheckState = "bad"
 )
 
-// Words returns all states.
-func (CheckState) Words() []string {
-	return []string{string(stateOK), string(stateWarn), string(stateBad)}
-}
-
 // Check is one check of the diagnostics.
 type Check struct {
 	Code   string     `json:"code" doc:"The subject of the check, for programs: log, database, disk, key_file, config_file, config_history, restart, address, clock, config_unconfirmed, server, login, approvals, approvals_lost or warning. There can be several of server, login and warning."`
 	Title  string     `json:"title"`
-	State  CheckState `json:"state" doc:"ok, warn or bad."`
+	State  CheckState `json:"state" enum:"ok,warn,bad" doc:"ok, warn or bad."`
 	Detail string     `json:"detail"`
 	Fix    string     `json:"fix,omitempty" doc:"A command that fixes the problem, or the recommended action."`
 }
@@ -80,7 +75,7 @@ func (s *ConfigOperations) checkActivityLog(status Status) Check {
 	}
 	switch v := status.Activity.Verified; {
 	case v == nil:
-		return Check{"log", "Activity log", stateOK, "It is writable. It was not verified since the start.", ""}
+		return Check{"log", "Activity log", stateOK, "It is writable. It has not been verified since the start.", ""}
 	case !v.OK:
 		return Check{"log", "Activity log", stateBad, "Records were changed: verified " + v.At.Format(time.RFC3339) + ".", "GET /activity/verify returns the first changed record. Copy " + status.DataDir + " first."}
 	default:
@@ -244,7 +239,7 @@ func checkServers(status Status, servers ServerViews) (out []Check) {
 		out = append(out[:maxServerChecks], Check{"server", "Servers", stateBad, fmt.Sprintf("And %d more.", more), "mcpproxy upstream list"})
 	}
 	if out == nil {
-		out = append(out, Check{"server", "Servers", stateOK, fmt.Sprintf("%d of %d enabled ones can be used.", status.Servers.Ready+status.Servers.Idle, status.Servers.Enabled), ""})
+		out = append(out, Check{"server", "Servers", stateOK, fmt.Sprintf("%d of %d enabled servers can be used.", status.Servers.Ready+status.Servers.Idle, status.Servers.Enabled), ""})
 	}
 	return out
 }

@@ -47,7 +47,7 @@ func (m secretMasker) maskText(text, before []byte) maskedConfig {
 		places = append(places, config.Span{From: p[0], To: p[1]})
 	}
 	shown := m.replaceSecrets(text, mergeSpans(places))
-	if back, _ := shown.unmask(shown.text); !bytes.Equal(back, text) {
+	if back, _ := shown.unmask(shown.text); !bytes.Equal(back.whole, text) {
 		// A placeholder and the text next to it form another placeholder, so whole lines are masked.
 		var lines []config.Span
 		for at := 0; at < len(text); {
@@ -123,20 +123,14 @@ func setSecretPositions(swaps []maskedSecret, text []byte) {
 	}
 }
 
-// unmask replaces the placeholders in a text with their secrets, and reports unknown placeholders as mistakes.
-func (t maskedConfig) unmask(text string) (whole []byte, unknown []Mistake) {
-	back, unknown := t.unmaskWithPositions(text)
-	return back.whole, unknown
-}
-
 // unmaskedConfig is a text with restored secrets, and their positions.
 type unmaskedConfig struct {
 	whole []byte
 	maskedConfig
 }
 
-// unmaskWithPositions is like unmask, but also returns the positions of the restored secrets.
-func (t maskedConfig) unmaskWithPositions(text string) (unmaskedConfig, []Mistake) {
+// unmask replaces the placeholders in a text with their secrets, and reports unknown placeholders as mistakes.
+func (t maskedConfig) unmask(text string) (unmaskedConfig, []Mistake) {
 	out := unmaskedConfig{maskedConfig: maskedConfig{text: text, secrets: t.secrets}}
 	var unknown []maskedSecret
 	at := 0
@@ -155,11 +149,9 @@ func (t maskedConfig) unmaskWithPositions(text string) (unmaskedConfig, []Mistak
 	out.whole = append(out.whole, text[at:]...)
 	setSecretPositions(out.replacements, out.whole)
 	setSecretPositions(unknown, []byte(text))
-	var mistakes []Mistake
-	for _, u := range unknown {
-		mistakes = append(mistakes, Mistake{u.line, u.column, "", u.placeholder + " does not represent a secret of the file", "write the value itself"})
-	}
-	return out, mistakes
+	return out, mapSlice(unknown, func(u maskedSecret) Mistake {
+		return Mistake{u.line, u.column, "", u.placeholder + " does not represent a secret of the file", "write the value itself"}
+	})
 }
 
 // findExposedSecrets reports secrets that were restored in places that are not masked when the text is shown.
@@ -171,7 +163,7 @@ func (t unmaskedConfig) findExposedSecrets(before []byte) (out []Mistake) {
 		i, _ := slices.BinarySearchFunc(hidden, s.at, func(p config.Span, at int) int { return p.To - at - 1 })
 		if !placeholder.MatchString(s.secret) && (i == len(hidden) || s.at < hidden[i].From || hidden[i].To < end) {
 			line, column := t.toMaskedPosition(s.line, s.column)
-			out = append(out, Mistake{line, column, "", s.placeholder + " is in a value that is shown", "write the value itself, or leave it where it was: in env, headers and the like"})
+			out = append(out, Mistake{line, column, "", s.placeholder + " is in a value that is shown", "write the value itself, or leave it in its place, such as env or headers"})
 		}
 	}
 	return out
@@ -224,13 +216,4 @@ func (t maskedConfig) redactText(said string) string {
 		}
 	}
 	return redact.Text(said)
-}
-
-// redactTexts removes secrets from several messages.
-func (t maskedConfig) redactTexts(said []string) []string {
-	out := []string{}
-	for _, one := range said {
-		out = append(out, t.redactText(one))
-	}
-	return out
 }

@@ -111,8 +111,8 @@ func TestNoSecretIsShown(t *testing.T) {
 						}
 					}
 				}
-				if back, mistakes := shown.unmask(shown.text); string(back) != text || mistakes != nil {
-					t.Fatalf("seed %d: unmask: %v\n%s\nwant\n%s", seed, mistakes, back, text)
+				if back, mistakes := shown.unmask(shown.text); string(back.whole) != text || mistakes != nil {
+					t.Fatalf("seed %d: unmask: %v\n%s\nwant\n%s", seed, mistakes, back.whole, text)
 				}
 				if n := strings.Count(shown.text, "\n"); n != strings.Count(text, "\n") {
 					t.Fatalf("seed %d: %d lines", seed, n)
@@ -174,7 +174,7 @@ func TestSecretsAreNotMoved(t *testing.T) {
 		"{}\n// " + sign: false,
 		`{"mcpServers": {"` + sign + `": {"command": "x"}}}`: false,
 	} {
-		back, mistakes := shown.unmaskWithPositions(moved)
+		back, mistakes := shown.unmask(moved)
 		if mistakes != nil {
 			t.Fatal(mistakes)
 		}
@@ -216,8 +216,8 @@ func FuzzHide(f *testing.F) {
 	m := secretMasker{[]byte("key")}
 	f.Fuzz(func(t *testing.T, text string) {
 		shown := m.maskText([]byte(text), nil)
-		if back, mistakes := shown.unmask(shown.text); string(back) != text || mistakes != nil {
-			t.Fatalf("%q became %q", text, back)
+		if back, mistakes := shown.unmask(shown.text); string(back.whole) != text || mistakes != nil {
+			t.Fatalf("%q became %q", text, back.whole)
 		}
 	})
 }

@@ -23,7 +23,7 @@ func TestReplaceCredentials(t *testing.T) {
 		}
 		places = append(places, c.Place+" "+c.Kind+" "+c.Name)
 	}
-	out := ops.ReplaceCredentials(l, found, func(i int) string { return "${env:" + found[i].Name + "}" })
+	out := ops.ReplaceCredentials(l, found, func(c ops.Credential) string { return "${env:" + c.Name + "}" })
 	want := config.Launch{
 		Command: "run", Args: []string{"--token=${env:S_TOKEN}", "--db", "postgres://u:${env:S_DB}@h/db", "plain"},
 		Env: map[string]string{"API_TOKEN": "${env:API_TOKEN}", "MODE": "fast"}, URL: "https://e.example/mcp?api_key=${env:S_URL_TOKEN}&token=${env:S_URL_TOKEN}",

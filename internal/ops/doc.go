@@ -2,37 +2,34 @@
 // answer. Package api declares its route, cli its command and mcpserver its tool.
 //
 // Operations of agents (type Gateway):
-//   - gateway.go: the type; finds servers and tools by name
-//   - retrieve*.go: search tools (retrieve_tools); _answer encodes the tools, _notices the texts, _learn learns from
-//     usage; tool_signature.go their short form
-//   - servers.go, tools.go, views.go, counts.go, unhinted.go, usable.go: read servers and tools
-//   - restart.go, logins.go: restart a server, log in to one
-//   - result.go: read a part of a stored result
-//   - status.go, stats.go, activity.go: the daemon's state, statistics of calls, single records
-//   - proposal.go: servers that agents propose
+//   - gateway.go: the type; finds servers and tools by name, records actions of users and asks for presence
+//   - retrieve.go: search tools (retrieve_tools) and learn from usage; retrieve_answer.go encodes the tools and the
+//     notices
+//   - servers.go: read servers, restart a server, log in to one; tools.go: read and change tools, and their short form;
+//     views.go: the answers
+//   - status.go: the daemon's state, statistics of calls
+//   - proposals.go: servers that agents propose
 //
 // Operations of users:
-//   - admin_*.go (Admin): add and change servers (_servers), review and approve them (_review, _under_review), decide
-//     about definitions (_definition, _batch), handle proposals (_proposals). admin_offline.go changes the file without
-//     a daemon.
+//   - admin_*.go (Admin): add and change servers (_servers), review and approve them (_review), decide about definitions
+//     (_definition). admin_offline.go changes the file without a daemon.
 //   - reviews.go: the results of reviews
-//   - calls_*.go (CallApprovals): pending calls and leases
-//   - config_*.go (ConfigOperations): the configuration file, its earlier versions (_versions), masking (_mask), checks
+//   - calls.go (CallApprovals): pending calls and leases
+//   - config*.go (ConfigOperations): the configuration file, its earlier versions (_history), masking (_mask), checks
 //     (_diagnostics)
-//   - tokens_*.go (AccessOperations): agent tokens, profiles, presence
-//   - secrets.go, credentials.go: store secrets; find secrets in launch commands
-//   - clients_*.go (LocalClients): connect MCP clients to this MCPProxy
-//   - import_*.go (Importer): import the servers of MCP clients; pasted_servers.go: parse a pasted text
-//   - inspect_*.go (Inspector): lists for the web UI, with usage, logs and search
+//   - tokens*.go (AccessOperations): agent tokens, profiles, presence
+//   - secrets.go: store secrets, and find secrets in launch commands
+//   - clients*.go (LocalClients): connect MCP clients to this MCPProxy
+//   - import*.go (Importer): import the servers of MCP clients; pasted_servers.go: parse a pasted text
+//   - inspect*.go (Inspector): lists for the web UI, with usage, logs and search
 //   - history*.go (ActivityHistory): the activity log as a whole: summaries, exports, and the proof and verification of
 //     an export
-//   - simulate_*.go: apply another configuration to recorded calls
+//   - simulate*.go: apply another configuration to recorded calls
 //   - explain.go: predict the outcome of a call in each lane
-//   - events_*.go (EventHub): the stream of GET /events; _run publishes, _listener serves one client and resumes its
+//   - events*.go (EventHub): the stream of GET /events; _hub publishes, _listener serves one client and resumes its
 //     stream after Last-Event-ID
 //
-// Shared: inputs.go contains the inputs, shell_quote.go quotes words of suggested commands, action_recorder.go records
-// actions of users, presence_confirm.go asks for presence, stream.go contains the types of streamed answers.
+// Shared: inputs.go contains the inputs, and the types of streamed answers.
 //
 // Guarantees:
 //   - A decision is recorded with its author before it takes effect, and names the fingerprint that the user saw. It

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/problem"
@@ -65,34 +66,35 @@ func (h *EventHub) Close() {
 // DecisionChanged announces that a decision about a server or its definitions was made or is required. "" means all
 // servers. It does not block.
 func (h *EventHub) DecisionChanged(server string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.listeners == 0 {
-		return // a new listener reloads everything
-	}
-	h.changes.addServerChange(server, serverChanged|toolsChanged)
-	h.wakeRun()
+	h.announce(func(c *changeSet) { c.addServerChange(server, serverChanged|toolsChanged) })
 }
 
 // ConfigChanged announces changed configuration keys, or the reason why a file was rejected. It does not block.
 func (h *EventHub) ConfigChanged(keys []string, refused error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.listeners == 0 {
-		return
-	}
-	h.changes.addConfigChange(keys, refused)
-	h.wakeRun()
+	h.announce(func(c *changeSet) { c.addConfigChange(keys, refused) })
 }
 
 // PendingChanged announces that the pending calls or the leases changed. It does not block.
-func (h *EventHub) PendingChanged() {
+func (h *EventHub) PendingChanged() { h.announce(func(c *changeSet) { c.pending = true }) }
+
+// announce adds a change. Without listeners it does nothing, because a new listener reloads everything.
+func (h *EventHub) announce(add func(*changeSet)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listeners > 0 {
+		add(&h.changes)
+		h.wakeRun()
+	}
+}
+
+// PauseChanged announces that calls were paused or resumed. It does not block.
+func (h *EventHub) PauseChanged() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.listeners == 0 {
 		return
 	}
-	h.changes.pending = true
+	h.changes.pause = true
 	h.wakeRun()
 }
 
@@ -114,20 +116,16 @@ func (h *EventHub) NeedsEntries() bool {
 
 // LoginChanged announces that the login to a server has changed. It does not block.
 func (h *EventHub) LoginChanged(server string, e oauth.LoginEvent) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.listeners == 0 {
-		return
-	}
-	h.changes.addServerChange(server, serverChanged)
 	change := loginChange{kind: EventLoginNeeded, server: server}
 	if e == oauth.EventFailed {
 		change.kind = EventLoginFailed
 	}
-	if e != oauth.EventChanged && !slices.Contains(h.changes.logins, change) {
-		h.changes.logins = append(h.changes.logins, change)
-	}
-	h.wakeRun()
+	h.announce(func(c *changeSet) {
+		c.addServerChange(server, serverChanged)
+		if e != oauth.EventChanged && !slices.Contains(c.logins, change) {
+			c.logins = append(c.logins, change)
+		}
+	})
 }
 
 // AddRemoteEntries announces log entries of other instances. missed reports that some entries are missing. It does not
@@ -150,8 +148,7 @@ func (h *EventHub) AddRemoteEntries(steps []activity.EntryEvent, missed bool) {
 		c.addActivityEntry(&steps[i])
 	}
 	if missed {
-		c.data = appendResetEvent(c.data, at)
-		c.registerAppendedEvent(EventReset, at)
+		c.add(EventReset, struct{}{})
 	}
 	if len(c.data) > 0 {
 		h.buffer.addChunk(c)
@@ -204,4 +201,211 @@ func (h *EventHub) findNextChunk(at activity.ChainPosition) (next uint64, ok, ah
 	defer h.mu.Unlock()
 	next, ok = h.buffer.chunkNumberAfter(at)
 	return next, ok, at.Seq > h.buffer.head.Seq, h.buffer.more
+}
+
+const (
+	// The first event of a burst is sent after firstDelay. During a burst, events are sent every busyInterval, plus
+	// busyIntervalPerListener for each further listener, because each send costs CPU time.
+	firstDelay              = 10 * time.Millisecond
+	busyInterval            = 50 * time.Millisecond
+	busyIntervalPerListener = 10 * time.Millisecond
+
+	// changesInterval is the minimum interval between change events.
+	changesInterval = 300 * time.Millisecond
+
+	maxChunk = 128 << 10 // approximate size in bytes
+)
+
+// Run publishes events until ctx is done. It is idle while there are no listeners and no observer.
+func (h *EventHub) Run(ctx context.Context) {
+	defer h.Close()
+	t := &eventPublisher{EventHub: h, later: time.NewTimer(0)}
+	defer t.stopFollowing()
+	defer t.later.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.closed:
+			return
+		case <-h.wake:
+		case <-t.appended:
+		case <-t.replaced:
+			t.replaced = nil // set again when the new snapshot is published
+		case <-t.later.C:
+		}
+		if t.follow() {
+			t.publishUntilIdle(ctx)
+		}
+	}
+}
+
+// publishUntilIdle publishes events until there are no more.
+func (t *eventPublisher) publishUntilIdle(ctx context.Context) {
+	for pause := firstDelay; ; pause = busyInterval + time.Duration(max(0, t.listenerCount()-1))*busyIntervalPerListener {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.closed:
+			return
+		case <-time.After(pause):
+		}
+		if !t.publishNewEvents(ctx) || !t.follow() {
+			return
+		}
+	}
+}
+
+func (h *EventHub) listenerCount() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.listeners
+}
+
+// eventPublisher publishes log entries and changes as chunks, in one goroutine.
+type eventPublisher struct {
+	*EventHub
+	reader   *activity.EventReader // nil if there are no listeners and no observer
+	appended <-chan struct{}
+	steps    []activity.EntryEvent
+
+	snapshot *catalog.Snapshot // the snapshot that was last announced; nil if there are no listeners
+	replaced <-chan struct{}   // nil after the snapshot was replaced
+	changed  time.Time         // time when changes were last published
+	later    *time.Timer       // fires when changes may be published again
+}
+
+// follow starts or stops to follow the log, as the observer and the listeners require, and to collect events for the
+// listeners. It reports whether the log is followed.
+func (t *eventPublisher) follow() bool {
+	t.mu.Lock()
+	listens, observes := t.listeners > 0, t.observer != nil
+	t.mu.Unlock()
+	if !listens && !observes {
+		t.stopFollowing()
+		return false
+	}
+	if t.reader == nil {
+		t.reader, t.appended = t.Log.Follow()
+	}
+	if listens != (t.snapshot != nil) {
+		t.setCollecting(listens)
+	}
+	return true
+}
+
+// setCollecting starts or stops to collect events for listeners. To start, it stores the current catalog snapshot and
+// starts the buffer.
+func (t *eventPublisher) setCollecting(on bool) {
+	t.snapshot, t.replaced = nil, nil
+	if on {
+		t.snapshot = t.Catalog.Current()
+		t.replaced = t.snapshot.ReplacedChan()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if on {
+		t.buffer.start(t.reader.Position())
+		return
+	}
+	t.buffer.stop()
+	t.changes = changeSet{}
+}
+
+func (t *eventPublisher) stopFollowing() {
+	if t.reader == nil {
+		return
+	}
+	t.reader.Close()
+	t.reader, t.appended = nil, nil
+	t.setCollecting(false)
+}
+
+// publishNewEvents publishes all new events, and reports whether there were log entries.
+func (t *eventPublisher) publishNewEvents(ctx context.Context) (happened bool) {
+	was := t.reader.Position()
+	for ctx.Err() == nil && t.publishActivityEntries(ctx) {
+	}
+	happened = t.reader.Position() != was
+	if t.snapshot == nil {
+		return happened // no listener
+	}
+	t.mu.Lock()
+	none := t.changes.isEmpty()
+	t.mu.Unlock()
+	if none && t.snapshot == t.Catalog.Current() {
+		return happened
+	}
+	if wait := time.Until(t.changed.Add(changesInterval)); wait > 0 {
+		t.later.Reset(wait)
+		return happened
+	}
+	t.publishChanges(ctx)
+	return happened
+}
+
+// publishActivityEntries publishes new log entries as a chunk, and reports whether there may be more.
+func (t *eventPublisher) publishActivityEntries(ctx context.Context) (more bool) {
+	c := &eventChunk{from: t.reader.Position(), to: t.reader.Position()}
+	for len(c.data) < maxChunk && ctx.Err() == nil {
+		var err error
+		if t.steps, err = t.reader.ReadEvents(ctx, t.steps[:0]); err != nil {
+			t.restartAtLogEnd()
+			return false
+		}
+		if more = len(t.steps) > 0; !more {
+			break
+		}
+		t.mu.Lock()
+		observer := t.observer
+		t.mu.Unlock()
+		for i := range t.steps {
+			if observer != nil {
+				observer(&t.steps[i], false)
+			}
+			if t.snapshot != nil {
+				c.addActivityEntry(&t.steps[i])
+			}
+		}
+	}
+	clear(t.steps)
+	if c.to != c.from {
+		t.addChunk(c)
+	}
+	return more
+}
+
+// restartAtLogEnd continues at the end of the log after a read error. It tells all listeners to reload.
+func (t *eventPublisher) restartAtLogEnd() {
+	t.reader.Close()
+	t.reader, t.appended = t.Log.Follow()
+	at := t.reader.Position()
+	c := &eventChunk{from: at, to: at}
+	c.add(EventReset, struct{}{})
+	t.addChunk(c)
+}
+
+// publishChanges publishes the collected changes as a chunk.
+func (t *eventPublisher) publishChanges(ctx context.Context) {
+	now := t.Catalog.Current()
+	t.mu.Lock()
+	what := t.changes
+	t.changes = changeSet{}
+	t.mu.Unlock()
+	what.addDifferences(t.snapshot, now)
+	t.snapshot, t.replaced, t.changed = now, now.ReplacedChan(), time.Now()
+	if what.isEmpty() {
+		return
+	}
+	c := &eventChunk{from: t.reader.Position(), to: t.reader.Position()}
+	what.appendEventsTo(ctx, c, t.Servers)
+	t.addChunk(c)
+}
+
+func (t *eventPublisher) addChunk(c *eventChunk) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.buffer.live {
+		t.buffer.addChunk(c)
+	}
 }

@@ -173,7 +173,7 @@ func (l *eventListener) sendReset() error {
 	l.hub.mu.Lock()
 	l.position, l.next = l.hub.buffer.head, l.hub.buffer.next
 	l.hub.mu.Unlock()
-	return l.write(appendResetEvent(nil, l.position))
+	return l.write(appendEvent(nil, l.position, EventReset, struct{}{}))
 }
 
 // writeActivityEntries writes the events for activity log entries, in parts of about maxWriteBytes.

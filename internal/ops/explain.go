@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/catalog/search"
@@ -142,7 +143,7 @@ func allowReason(v policy.CallToolVariant, d *activity.Decision) string {
 		if f.Value {
 			value = " said to be "
 		}
-		by := map[tool.HintSource]string{tool.FromServer: "by its server", tool.FromOverride: "by hint_overrides", tool.FromInferred: "by the inferred hints"}[f.From]
+		by := map[tool.HintSource]string{tool.FromServer: "by its server", tool.FromOverride: "by hint_overrides", tool.FromSandbox: "by the sandbox of its server", tool.FromInferred: "by the inferred hints"}[f.From]
 		return "The tool is" + value + name + " " + by + "."
 	}
 	counts := func(f *tool.HintFact) bool { return f != nil && f.From != tool.FromDefault }
@@ -212,13 +213,7 @@ func (p *Explainer) findCaller(ctx context.Context, word string) (explainedCalle
 	case token != nil && (kind == "" || kind == "agent"):
 		return p.withCallerScope(explainedCaller{ProspectWho: ProspectWho{Kind: "agent", Name: name}, token: token}, ""), nil
 	}
-	names := clients.ClientIDs()
-	for _, one := range p.Gateway.Config().Profiles {
-		names = append(names, one.Name)
-	}
-	for _, one := range tokens {
-		names = append(names, "agent:"+one)
-	}
+	names := slices.Concat(clients.ClientIDs(), profileNames(p.Gateway.Config()), mapSlice(tokens, func(name string) string { return "agent:" + name }))
 	hint := "Give a client (" + strings.Join(clients.ClientIDs()[:3], ", ") + ", …), a profile (`mcpproxy profile list`) or a token as agent:NAME (`mcpproxy token list`)."
 	if near := search.ClosestName(word, names); near != "" {
 		hint = "Did you mean '" + near + "'? " + hint
@@ -260,10 +255,7 @@ func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (expl
 		return p.withCallerScope(w, ""), nil
 	}
 	use := clients.ParseProxyConnection(at.Entry)
-	var paths []string
-	for _, e := range at.Entries {
-		paths = append(paths, clients.ParseProxyConnection(e.Value).Path)
-	}
+	paths := mapSlice(at.Entries, func(e clients.ProxyEntry) string { return clients.ParseProxyConnection(e.Value).Path })
 	w.Address, w.surface = strings.Join(paths, ", "), at.Surface
 	if w.token, err = p.Tokens.LookupByText(ctx, use.Token); err != nil {
 		return explainedCaller{}, err

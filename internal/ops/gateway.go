@@ -2,6 +2,8 @@ package ops
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -11,11 +13,14 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/mcp/result"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/upstream"
 	"mcpproxy/internal/upstream/oauth"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // ServerSupervisor restarts servers and reports the progress of their starts. upstream.Set implements it.
@@ -46,7 +51,8 @@ type GatewayDeps struct {
 	Log        ActivityLog
 	Logins     *oauth.Accounts // nil if no server needs a login
 	About      DaemonInfo
-	Presence   *presence.Gate // requires proof of presence; nil if none is required
+	Presence   *presence.Gate  // requires proof of presence; nil if none is required
+	Sandboxes  *sandbox.System // nil if this is unknown
 	// ObserveSearch is called with the duration of each search.
 	ObserveSearch func(time.Duration)
 }
@@ -124,4 +130,117 @@ func (g *Gateway) findTool(id tool.ID) (*catalog.Tool, error) {
 		p.With("nearest", near)
 	}
 	return nil, p
+}
+
+// claimToSign is a statement that a user signs.
+type claimToSign = presence.Claim
+
+// newActionRecord returns the activity record for an action of the caller.
+func newActionRecord(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
+	r := activity.Record{Type: kind, ServerName: id.Server, ToolName: id.Tool, Metadata: activity.Metadata{Action: action, Detail: detail}}
+	r.SetCaller(&c)
+	return r
+}
+
+// runConfigChange is like runUserAction, for a change to the configuration or other files.
+func (g *Gateway) runConfigChange(c Caller, action, detail string, do func() error) error {
+	return g.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail), do)
+}
+
+// runUserAction runs an action that only a user may do. The record with its author is durable before anything changes.
+// The outcome is recorded afterwards.
+func (g *Gateway) runUserAction(c Caller, r activity.Record, do func() error) error {
+	if c.IsUser() {
+		return g.runAndRecord(r, do)
+	}
+	p := problem.New(problem.Forbidden, "Only the user can do this, with the mcpproxy command, the web UI, or the API key.",
+		"Ask the user to do it.")
+	r.Status, r.ErrorMessage, r.Metadata.ErrorCode = activity.Blocked, p.Message, string(p.Code)
+	if err := g.Log.Append(&r); err != nil {
+		g.Logger.Error("a refusal could not be recorded", "action", r.Metadata.Action, "error", err)
+	}
+	return p
+}
+
+// runAndRecord writes the begin record, runs do and writes the outcome, even if do panics.
+func (g *Gateway) runAndRecord(r activity.Record, do func() error) error {
+	started := time.Now()
+	if err := g.Log.Begin(&r); err != nil {
+		return err
+	}
+	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "it panicked"}
+	defer func() {
+		outcome.Duration = time.Since(started)
+		if err := g.Log.End(r.ID, outcome); err != nil {
+			g.Logger.Error("the outcome of a decision could not be recorded", "id", r.ID, "error", err)
+		}
+	}()
+	err := do()
+	if err != nil {
+		p := problem.From(err)
+		outcome.ErrorCode, outcome.ErrorMessage = string(p.Code), p.Message
+		if p.Code == problem.PresenceRequired {
+			outcome.Status = activity.Blocked
+		}
+		return p
+	}
+	outcome.Status, outcome.ErrorCode, outcome.ErrorMessage = activity.Success, "", ""
+	return nil
+}
+
+// configConfirmFunc returns a function that requires proof of presence for configuration changes that grant more
+// access.
+func (g *Gateway) configConfirmFunc(ctx context.Context) config.ConfirmFunc {
+	return func(claims ...config.Claim) error { return g.Presence.RequireSigned(ctx, ToPresenceClaims(claims)...) }
+}
+
+// ToPresenceClaims converts claims of the configuration to claims of package presence.
+func ToPresenceClaims(all []config.Claim) []presence.Claim { return mapSlice(all, toPresenceClaim) }
+
+func toPresenceClaim(c config.Claim) presence.Claim { return presence.NewClaim(c.Words, c.Values...) }
+
+// errDryRun aborts a change after its claims are known.
+var errDryRun = errors.New("this was only tried")
+
+// requiredClaims returns the claims that a configuration change requires, without making it.
+func requiredClaims(change func(config.ConfirmFunc) error) (claims []presence.Claim, err error) {
+	err = change(func(all ...config.Claim) error {
+		claims = ToPresenceClaims(all)
+		return errDryRun
+	})
+	if errors.Is(err, errDryRun) {
+		err = nil
+	}
+	return claims, err
+}
+
+// ConfigClaimChecker adapts presence.Gate for package config.
+type ConfigClaimChecker struct{ *presence.Gate }
+
+// IsConfirmed reports whether a user has signed the claim or presence is off.
+func (s ConfigClaimChecker) IsConfirmed(c config.Claim) bool {
+	return s.Gate.IsConfirmed(toPresenceClaim(c))
+}
+
+// ReadResult returns a part of a stored large result as JSON. A handle is valid only for the actor of the call, and
+// only while the tool is in its scope and the server is not quarantined.
+func (g *Gateway) ReadResult(ctx context.Context, req ReadResultRequest) (json.RawMessage, error) {
+	stored, gone := g.LoadStoredResult(ctx, &req.Caller, req.Handle)
+	if gone != nil {
+		return nil, gone
+	}
+	from := result.ReadOptions{Handle: req.Handle, Path: req.Path, Offset: req.Offset, Limit: req.Limit}
+	var part result.Part
+	var err error
+	if e, bad := policy.ParseSelection(req.Select); bad != nil {
+		return nil, bad
+	} else if e != nil {
+		part, err = result.ReadSelected(stored.Body, from, e)
+	} else {
+		part, err = result.ReadPart(stored.Body, from)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(part)
 }

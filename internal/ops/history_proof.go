@@ -13,6 +13,7 @@ import (
 	"hash"
 	"io"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -238,40 +239,16 @@ func (v *exportVerifier) readTrailer(f io.Reader) (*activity.Break, error) {
 
 // checkAllLines checks each line by itself, on all CPUs, then the sequence of the lines.
 func (v *exportVerifier) checkAllLines(f io.Reader) (first *activity.Break, err error) {
-	processors := runtime.GOMAXPROCS(0)
-	work, inOrder, stop := make(chan *lineBatch, 2*processors), make(chan *lineBatch, 2*processors), make(chan struct{})
-	var running sync.WaitGroup
-	for range processors {
-		running.Go(func() {
-			for b := range work {
-				b.checkRecords(v.end != nil, v.found.Bodies)
-			}
-		})
-	}
-	cut := false
-	running.Go(func() {
-		defer close(inOrder)
-		defer close(work)
-		cut, err = forEachLineBatch(f, func(b *lineBatch) bool {
-			select {
-			case <-stop:
-				return false
-			case inOrder <- b:
-			}
-			work <- b
-			return true
-		})
-	})
-	for b := range inOrder {
-		<-b.checked
-		for i := 0; i < len(b.lines) && first == nil; i++ {
+	cut, err := forEachLineBatch(f, func(batch []exportLine) bool {
+		checkRecordLines(batch, v.end != nil, v.found.Bodies)
+		for i := range batch {
 			v.n++
-			if first = v.checkLine(b.lines[i], &b.checks[i]); first != nil {
-				close(stop)
+			if first = v.checkLine(&batch[i]); first != nil {
+				return false
 			}
 		}
-	}
-	running.Wait()
+		return true
+	})
 	if first != nil {
 		return first, nil
 	}
@@ -313,15 +290,9 @@ func forEachLine(f io.Reader, fn func(line []byte) bool) (cut bool, err error) {
 	}
 }
 
-// lineBatch is a batch of lines with the results of the checks of single lines.
-type lineBatch struct {
-	lines   [][]byte
-	checks  []recordLineCheck
-	checked chan struct{} // closed when checks are done
-}
-
-// recordLineCheck is the content of a record line and the result of its check.
-type recordLineCheck struct {
+// exportLine is a line and, if it is a record, its content and the result of its check.
+type exportLine struct {
+	text     []byte
 	n        int64  // line number in the proof
 	id       string // record ID
 	firstSeq int64  // sequence number of the first entry
@@ -331,47 +302,53 @@ type recordLineCheck struct {
 }
 
 // batchBytes is the approximate size of a batch in bytes.
-const batchBytes = 256 << 10
+const batchBytes = 8 << 20
 
-// forEachLineBatch is like forEachLine, but passes batches of lines. The lines stay valid after fn returns.
-func forEachLineBatch(f io.Reader, fn func(*lineBatch) bool) (cut bool, err error) {
-	b, size, goesOn := &lineBatch{checked: make(chan struct{})}, 0, true
+// forEachLineBatch is like forEachLine, but passes batches of lines.
+func forEachLineBatch(f io.Reader, fn func(batch []exportLine) bool) (cut bool, err error) {
+	var batch []exportLine
+	size, goesOn := 0, true
 	cut, err = forEachLine(f, func(line []byte) bool {
-		b.lines = append(b.lines, bytes.Clone(line))
+		batch = append(batch, exportLine{text: bytes.Clone(line)})
 		if size += len(line); size >= batchBytes {
-			goesOn = fn(b)
-			b, size = &lineBatch{checked: make(chan struct{})}, 0
+			goesOn = fn(batch)
+			batch, size = nil, 0
 		}
 		return goesOn
 	})
 	if goesOn {
-		fn(b)
+		fn(batch)
 	}
 	return cut, err
 }
 
-// checkRecords parses and checks the record lines of the batch.
-func (b *lineBatch) checkRecords(known, bodies bool) {
-	defer close(b.checked)
-	b.checks = make([]recordLineCheck, len(b.lines))
-	for i, line := range b.lines {
-		if s := &b.checks[i]; bytes.HasPrefix(line, []byte(recordStart)) {
-			s.parseProof(line)
-			s.matches = !s.valid || !known || s.matchesReencoded(line, bodies)
-		}
+// checkRecordLines parses and checks the record lines of a batch on all CPUs. endKnown is whether the end of the export
+// says which content the records have.
+func checkRecordLines(batch []exportLine, endKnown, bodies bool) {
+	var running sync.WaitGroup
+	for part := range slices.Chunk(batch, 1+len(batch)/runtime.GOMAXPROCS(0)) {
+		running.Go(func() {
+			for i := range part {
+				if l := &part[i]; bytes.HasPrefix(l.text, []byte(recordStart)) {
+					l.parseProof()
+					l.matches = !l.valid || !endKnown || l.matchesReencoded(bodies)
+				}
+			}
+		})
 	}
+	running.Wait()
 }
 
 // matchesReencoded reports whether encoding the entries again yields the same line.
-func (s *recordLineCheck) matchesReencoded(line []byte, bodies bool) bool {
+func (l *exportLine) matchesReencoded(bodies bool) bool {
 	again, err := []byte(nil), error(nil)
-	if r, proven := activity.DecodeExportedRecord(s.entries); proven {
-		again, err = encodeRecordLine(&r, s.n, s.entries, bodies)
+	if r, proven := activity.DecodeExportedRecord(l.entries); proven {
+		again, err = encodeRecordLine(&r, l.n, l.entries, bodies)
 	} else {
-		at := bytes.LastIndex(line, []byte(proofMember))
-		again = appendProof(bytes.Clone(line[:max(at, 0)]), s.n, s.entries)
+		at := bytes.LastIndex(l.text, []byte(proofMember))
+		again = appendProof(bytes.Clone(l.text[:max(at, 0)]), l.n, l.entries)
 	}
-	return err == nil && bytes.Equal(again, line)
+	return err == nil && bytes.Equal(again, l.text)
 }
 
 // newBreakAtLine returns a break at the current line.
@@ -434,55 +411,55 @@ func (v *exportVerifier) finishPass() *activity.Break {
 }
 
 // checkLine checks the next line in the second pass.
-func (v *exportVerifier) checkLine(line []byte, s *recordLineCheck) *activity.Break {
+func (v *exportVerifier) checkLine(l *exportLine) *activity.Break {
 	if v.closed {
 		return v.newBreakAtLine("It is after the last line.")
 	}
 	var b *activity.Break
 	switch {
-	case bytes.HasPrefix(line, []byte(endStart)):
-		return v.checkEndLine(line)
-	case bytes.HasPrefix(line, []byte(recordStart)):
-		b = v.checkRecord(s)
+	case bytes.HasPrefix(l.text, []byte(endStart)):
+		return v.checkEndLine(l.text)
+	case bytes.HasPrefix(l.text, []byte(recordStart)):
+		b = v.checkRecord(l)
 	default:
-		if _, ok := parseChainPart(line); !ok {
+		if _, ok := parseChainPart(l.text); !ok {
 			b = v.newBreakAtLine("It is not a line of an export, or was changed.")
 		}
 	}
-	v.sum.Write(line)
+	v.sum.Write(l.text)
 	v.sum.Write([]byte{'\n'})
 	return b
 }
 
-func (v *exportVerifier) checkRecord(s *recordLineCheck) *activity.Break {
-	v.last, v.lastSeq = s.id, s.firstSeq
-	if !s.valid {
+func (v *exportVerifier) checkRecord(l *exportLine) *activity.Break {
+	v.last, v.lastSeq = l.id, l.firstSeq
+	if !l.valid {
 		return v.newBreakAtLine("The record was changed.")
 	}
 	v.found.Records++
 	v.proofs++
-	if s.n != v.proofs {
-		return v.newBreakAtLine("It was written as line %d: earlier lines are missing, or it was moved or inserted.", s.n)
+	if l.n != v.proofs {
+		return v.newBreakAtLine("It was written as line %d: earlier lines are missing, or it was moved or inserted.", l.n)
 	}
-	for i := range s.entries {
-		if b := v.audit.AddEntry(v.last, &s.entries[i]); b != nil {
+	for i := range l.entries {
+		if b := v.audit.AddEntry(v.last, &l.entries[i]); b != nil {
 			return b
 		}
 	}
 	v.found.Entries, v.found.Linked, v.found.Withheld, v.found.Erased = v.audit.Entries, v.audit.Linked, v.audit.Withheld, v.audit.Erased
-	if !s.matches {
+	if !l.matches {
 		return v.newBreakAtLine("The record differs from its entries.")
 	}
 	return nil
 }
 
 // parseProof parses the proof in a record line.
-func (s *recordLineCheck) parseProof(line []byte) {
+func (l *exportLine) parseProof() {
 	var proof []byte
-	err := wirejson.EachMember(line, func(name, value []byte) error {
+	err := wirejson.EachMember(l.text, func(name, value []byte) error {
 		switch string(name) {
 		case "id":
-			s.id, _ = wirejson.String(value)
+			l.id, _ = wirejson.String(value)
 		case "proof":
 			proof = value
 		}
@@ -491,23 +468,23 @@ func (s *recordLineCheck) parseProof(line []byte) {
 	if err != nil || proof == nil {
 		return
 	}
-	s.valid = true
+	l.valid = true
 	err = wirejson.EachMember(proof, func(name, value []byte) error {
 		if string(name) == "line" {
-			s.n, s.valid = wirejson.Int(value)
+			l.n, l.valid = wirejson.Int(value)
 			return nil
 		}
 		return wirejson.EachElement(value, func(value []byte) error {
 			e, good := activity.ParseExportedEntry(value)
-			if s.firstSeq == 0 {
-				s.firstSeq = e.Seq
+			if l.firstSeq == 0 {
+				l.firstSeq = e.Seq
 			}
-			s.entries = append(s.entries, e)
-			s.valid = s.valid && good
+			l.entries = append(l.entries, e)
+			l.valid = l.valid && good
 			return nil
 		})
 	})
-	s.valid = s.valid && err == nil
+	l.valid = l.valid && err == nil
 }
 
 // checkEndLine checks the last line.
@@ -528,9 +505,9 @@ func (v *exportVerifier) checkEndLine(line []byte) *activity.Break {
 	case !bytes.Equal(signed, line):
 		return v.newBreakAtLine("The signature of the export is invalid.")
 	case v.end.Records != v.found.Records:
-		return v.newBreakAtLine("The export was written with %d records, and has %d.", v.end.Records, v.found.Records)
+		return v.newBreakAtLine("The export was written with %d records, but it has %d.", v.end.Records, v.found.Records)
 	case v.end.SHA256 != hex.EncodeToString(v.sum.Sum(nil)):
-		return v.newBreakAtLine("The earlier lines are not the signed ones.")
+		return v.newBreakAtLine("The earlier lines differ from the signed ones.")
 	}
 	return nil
 }

@@ -2,9 +2,14 @@ package ops
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
+	"strings"
+	"sync"
 
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream/secret"
@@ -125,10 +130,8 @@ type preparedServer struct {
 func (t *importRun) prepareServer(ctx context.Context, c importCandidate, r *Result) {
 	launch := c.entry.Launch
 	if t.Keyring {
-		launch = replaceLaunchSecrets(launch, c.secrets, keyringReference)
-		for _, s := range c.secrets {
-			r.Secrets = append(r.Secrets, s.name)
-		}
+		launch = ReplaceCredentials(launch, c.secrets, func(s Credential) string { return "${keyring:" + s.Name + "}" })
+		r.Secrets = append(r.Secrets, mapSlice(c.secrets, func(s Credential) string { return s.Name })...)
 		slices.Sort(r.Secrets)
 		r.Secrets = slices.Compact(r.Secrets)
 	}
@@ -190,19 +193,19 @@ func (t *importRun) storeSecrets(ctx context.Context, c importCandidate) (names 
 		if !t.Keyring {
 			break
 		}
-		value, err := t.target.ReadSecret(ctx, s.name)
+		value, err := t.target.ReadSecret(ctx, s.Name)
 		switch {
 		case err == nil && value == s.Value:
 			continue
 		case err == nil:
-			return names, problem.New(problem.Conflict, "The secret "+s.name+" has a different value now.", "Import it again: it gets another name.")
+			return names, problem.New(problem.Conflict, "The secret "+s.Name+" has a different value now.", "Import it again: it gets another name.")
 		case errors.Is(err, secret.ErrMissing):
-			err = t.target.StoreSecret(ctx, s.name, s.Value)
+			err = t.target.StoreSecret(ctx, s.Name, s.Value)
 		}
 		if err != nil {
-			return names, secretNotStoredError(s.name, err)
+			return names, secretNotStoredError(s.Name, err)
 		}
-		names = append(names, s.name)
+		names = append(names, s.Name)
 	}
 	return names, nil
 }
@@ -242,4 +245,143 @@ func (c importCandidate) restrictionChanges() (all []ServerChange) {
 func (c importCandidate) settingChange(key string, value any) ServerChange {
 	raw, _ := wirejson.MarshalWithoutHTMLEscape(value) // strings, lists and booleans can always be encoded
 	return ServerChange{ServerRef: ServerRef{Name: c.Name}, Key: key, Value: raw}
+}
+
+// Found is a server in a client's file.
+type Found struct {
+	ID           string        `json:"id" doc:"The id of the server. It changes when the launch changes."`
+	Client       string        `json:"client" doc:"The id of the client. Empty if the server comes from a pasted text."`
+	ClientName   string        `json:"client_name"`
+	Path         string        `json:"path" doc:"The path of the client's file."`
+	Target       string        `json:"target,omitempty" doc:"The target of path, if path is a symbolic link."`
+	Scope        clients.Scope `json:"scope" doc:"The scope of the file: user, project, or local (one project of the user)."`
+	Name         string        `json:"name" doc:"The name of the server in MCPProxy, or the name that an import would give it."`
+	Called       string        `json:"called" doc:"The name of the server in the client."`
+	Launch       config.Launch `json:"launch" doc:"How the server is started or reached. Probable secrets are masked."`
+	Secrets      []InClear     `json:"secrets" doc:"Probable secrets in plain text."`
+	AlreadyAdded bool          `json:"have" doc:"Whether MCPProxy already has this server."`
+	IsProxy      bool          `json:"ours" doc:"Whether the entry is MCPProxy itself. It is not imported."`
+	Notes        []string      `json:"notes" doc:"Differences from the client's file."`
+}
+
+// InClear is a plain-text secret in a client's file.
+type InClear struct {
+	Place string `json:"place" doc:"The position of the secret: env.NAME, headers.NAME, args.INDEX (from 0), command or url."`
+	Name  string `json:"name" doc:"The name that the secret would have in the keyring."`
+}
+
+// BrokenFile is a file, or a server in it, that cannot be imported.
+type BrokenFile struct {
+	Client  string `json:"client"`
+	Path    string `json:"path"`
+	Message string `json:"message"`
+	Unread  bool   `json:"-"` // whether the whole file cannot be read
+}
+
+// Findings lists all found servers and unreadable files.
+type Findings struct {
+	Found  []Found      `json:"found"`
+	Broken []BrokenFile `json:"broken" doc:"Files that cannot be read, and servers that cannot be imported."`
+}
+
+// ImportTarget gives an import access to this MCPProxy.
+type ImportTarget struct {
+	// ConfigText returns the text of the configuration file, or nil if there is none.
+	ConfigText func() ([]byte, error)
+	// ServerNames returns the names of all servers, including proposed ones.
+	ServerNames func(ctx context.Context) ([]string, error)
+	// CheckNotSelf rejects a launch that connects back to this MCPProxy.
+	CheckNotSelf func(config.Launch) error
+	// ReadSecret returns the value of a secret, or secret.ErrMissing.
+	ReadSecret   func(ctx context.Context, name string) (string, error)
+	StoreSecret  func(ctx context.Context, name, value string) error
+	DeleteSecret func(ctx context.Context, name string) error
+	// AddServers adds servers. refused contains the errors of the servers that were not added, by index. If err is not
+	// nil, no server is added.
+	AddServers   func(context.Context, []AddServerRequest) (views []ServerView, refused []error, err error)
+	ChangeServer func(context.Context, ServerChange) error
+}
+
+// AddServersOneByOneFunc returns an implementation of ImportTarget.AddServers that adds servers one after the other.
+func AddServersOneByOneFunc(add func(AddServerRequest) (ServerView, error)) func(context.Context, []AddServerRequest) ([]ServerView, []error, error) {
+	return func(_ context.Context, all []AddServerRequest) ([]ServerView, []error, error) {
+		views, refused := make([]ServerView, len(all)), make([]error, len(all))
+		for i, s := range all {
+			views[i], refused[i] = add(s)
+		}
+		return views, refused, nil
+	}
+}
+
+// Importer finds and imports the servers in the files of the MCP clients of one OS account. It uses the journal of
+// changes to these files.
+type Importer struct {
+	env  clients.Env
+	open func() (*clients.Journal, error)
+	key  [32]byte // key for the hashes used as IDs, so that an ID does not reveal the secrets that it covers
+}
+
+// NewImporter returns an Importer. open opens the journal.
+func NewImporter(env clients.Env, open func() (*clients.Journal, error)) *Importer {
+	a := &Importer{env: env, open: open}
+	rand.Read(a.key[:]) // cannot fail
+	return a
+}
+
+// ImportOperations implements the daemon's operations that import servers from MCP clients. Only users may change
+// anything, and changes are recorded.
+type ImportOperations struct {
+	account   *Importer
+	targetFor func(Caller) ImportTarget
+	gateway   *Gateway
+	importMu  sync.Mutex // serializes imports, so that each sees the servers that the previous one added
+}
+
+// NewImportOperations returns an ImportOperations. targetFor returns the import target for a caller.
+func NewImportOperations(a *Importer, targetFor func(Caller) ImportTarget, g *Gateway) *ImportOperations {
+	return &ImportOperations{account: a, targetFor: targetFor, gateway: g}
+}
+
+// ImportRequest selects the servers to import.
+type ImportRequest struct {
+	IDs []string `json:"ids" required:"true" doc:"The ids of 1 to 1,000 servers from GET /clients/servers."`
+	ImportOptions
+}
+
+// Example returns an example for the OpenAPI document.
+func (ImportRequest) Example() string {
+	return `{"ids": ["…"], "keyring": true, "confirmed": true} with ids of GET /clients/servers`
+}
+
+// FindServers finds the servers in the files of this account's MCP clients.
+func (o *ImportOperations) FindServers(ctx context.Context, c Caller, _ Nothing) (Findings, error) {
+	h, err := o.account.FindServers(ctx, o.targetFor(c), "")
+	if err != nil {
+		return Findings{}, err
+	}
+	return h.Findings, nil
+}
+
+// ImportServers imports servers. It reads the clients' files again. If an ID is unknown, it imports nothing and returns
+// an error.
+func (o *ImportOperations) ImportServers(ctx context.Context, c Caller, in ImportRequest) (out Results, err error) {
+	o.importMu.Lock()
+	defer o.importMu.Unlock()
+	h, err := o.account.FindServers(ctx, o.targetFor(c), "")
+	if err != nil {
+		return Results{}, err
+	}
+	chosen, err := h.selectByIDs(in.IDs)
+	if err != nil {
+		return Results{}, err
+	}
+	if in.DryRun {
+		return h.ImportServers(ctx, in.IDs, in.ImportOptions)
+	}
+	names := mapSlice(chosen, func(i int) string { return h.all[i].Name })
+	err = o.gateway.runConfigChange(c, "import_servers", problem.ClipName(strings.Join(names, ", ")), func() error {
+		out, err = h.ImportServers(ctx, in.IDs, in.ImportOptions)
+		return err
+	})
+	return out, err
 }

@@ -113,10 +113,7 @@ func (a *Importer) currentEntryIDs(c importCandidate, text []byte) (ids []string
 	}
 	s := clientFileScan{account: a, seen: map[string]bool{}}
 	s.scanDoc(client, doc, c.file.Scope, c.Target)
-	for _, one := range s.all {
-		ids = append(ids, one.ID)
-	}
-	return ids, nil
+	return mapSlice(s.all, func(one importCandidate) string { return one.ID }), nil
 }
 
 // RestoreClientFiles restores the servers that the last import removed from the files of a client, or of all clients if

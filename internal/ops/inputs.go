@@ -1,7 +1,9 @@
 package ops
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,6 +41,9 @@ type ToolRef struct {
 // ID returns the ID of the tool.
 func (r ToolRef) ID() tool.ID { return tool.ID(r) }
 
+// definition returns the reference to the tool's definition.
+func (r ToolRef) definition() PrimitiveRef { return PrimitiveRef{r.Server, tool.KindTool, r.Tool} }
+
 // StatsQuery selects the calls for statistics. It selects the calls since a time, or all calls if the time is zero.
 type StatsQuery struct {
 	Since time.Time `query:"start_time" doc:"The start of the period: only calls at or after this time are included."`
@@ -73,7 +78,7 @@ type AddServerRequest struct {
 	Name string `json:"name" required:"true" doc:"The name of the server."`
 	config.Launch
 	// Trust is ignored for agents.
-	Trust string `json:"trust" words:"trust" doc:"How to treat tools that are not approved."`
+	Trust string `json:"trust" words:"trust" doc:"Which new definitions are accepted automatically."`
 	// Quarantined requires a review before the server starts. Servers that agents add always require it.
 	Quarantined bool `json:"quarantined" doc:"Whether the server is quarantined: it starts only after a review."`
 }
@@ -108,7 +113,7 @@ type ServerChange struct {
 type ChangeableServerSettings struct {
 	Enabled       bool            `json:"enabled" doc:"Whether the server is enabled."`
 	Quarantined   bool            `json:"quarantined" enum:"true" doc:"Must be true, which puts the server into quarantine. Only an approval ends a quarantine."`
-	Trust         string          `json:"trust" null:"true" words:"trust" doc:"How to treat tools that are not approved."`
+	Trust         string          `json:"trust" null:"true" words:"trust" doc:"Which new definitions are accepted automatically."`
 	EnabledTools  []string        `json:"enabled_tools" null:"true" doc:"Names or patterns of the tools that may be called. All other tools are disabled."`
 	DisabledTools []string        `json:"disabled_tools" null:"true" doc:"Names or patterns of tools that may not be called."`
 	InferHints    string          `json:"infer_hints" null:"true" words:"infer" doc:"How MCPProxy treats tools without hints of this server."`
@@ -117,6 +122,8 @@ type ChangeableServerSettings struct {
 	Command       []string        `json:"command" null:"true" doc:"The program to start, followed by all its arguments."`
 	URL           string          `json:"url" null:"true" doc:"The URL of the server."`
 	WorkingDir    string          `json:"working_dir" null:"true" doc:"The working directory of the command."`
+	Sandbox       json.RawMessage `json:"sandbox" null:"true" type:"object" doc:"How to limit the process: mode (on, strict or container), read, write, network (none or all), image and best_effort."`
+	TrustSandbox  bool            `json:"trust_sandbox" null:"true" doc:"Whether tools without hints count as read-only if the sandbox lets the process write nothing and reach no network."`
 	Env           json.RawMessage `json:"env" null:"true" type:"object" doc:"Environment variables to set, by name. Null removes a variable. Variables that are not named do not change."`
 	Headers       json.RawMessage `json:"headers" null:"true" type:"object" doc:"HTTP headers to set, by name. Null removes a header. Headers that are not named do not change."`
 }
@@ -154,6 +161,9 @@ type SeenFingerprint struct {
 func (SeenFingerprint) Example() string {
 	return `{"fingerprint": "…"} with the fingerprint that you reviewed`
 }
+
+// clipped returns the fingerprint for a record.
+func (s SeenFingerprint) clipped() string { return problem.ClipName(s.Fingerprint) }
 
 // ServerDecision is a decision about a server.
 type ServerDecision struct {
@@ -237,4 +247,25 @@ type PrimitiveRef struct {
 type PrimitiveDecision struct {
 	PrimitiveRef
 	SeenFingerprint
+}
+
+// StreamFunc writes an answer until it is complete or ctx is done. Each write is flushed, so it should consist of whole
+// lines. An error before the first write is returned to the client. A later error aborts the answer.
+type StreamFunc func(ctx context.Context, w io.Writer) error
+
+// Download is a stream with its media type and a suggested file name.
+type Download struct {
+	Type, Name string
+	Stream     StreamFunc
+}
+
+// ShellQuote quotes a word for a shell.
+func ShellQuote(word string) string {
+	plain := func(r rune) bool {
+		return strings.ContainsRune("/._-+:@%,=", r) || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -23,7 +23,7 @@ func (w *inspectorWorld) server(name string) ServerDetail {
 	return d
 }
 
-// turned records a state of a server.
+// turned records a state change of a server.
 func (w *inspectorWorld) turned(server, state string, ago time.Duration) {
 	w.T.Helper()
 	now := w.clock.Now()

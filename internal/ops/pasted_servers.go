@@ -110,7 +110,7 @@ func toParsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 		shown.Protocol = cmp.Or(e.Protocol, "http")
 	}
 	out := ParsedServer{
-		Name: s.Name, Add: AddedServer{s.Name, e.Launch, string(e.Trust), e.Quarantined}, Launch: LaunchView(shown.MaskedLaunch()),
+		Name: s.Name, Add: AddedServer{s.Name, e.Launch, string(e.Trust), e.Quarantined}, Launch: newLaunchView(shown.MaskedLaunch()),
 		Exists:  slices.ContainsFunc(c.Servers, func(other config.Server) bool { return strings.EqualFold(other.Name, s.Name) }),
 		Secrets: findParsedSecrets(s.Name, e.Launch), Notes: []string{},
 	}
@@ -146,8 +146,8 @@ func formatJSONList(names []string) string {
 func findParsedSecrets(server string, l config.Launch) []ParseSecret {
 	found := FindCredentials(server, l)
 	taken := map[string]int{}
-	said := ReplaceCredentials(l, found, func(i int) string {
-		name := found[i].Name
+	said := ReplaceCredentials(l, found, func(c Credential) string {
+		name := c.Name
 		if taken[name]++; taken[name] > 1 {
 			name = fmt.Sprintf("%s_%d", name, taken[name])
 		}

@@ -16,6 +16,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
 )
 
 // Limits of a search result.
@@ -90,12 +91,9 @@ func (f *SearchResult) DefinitionBytes() int { return f.snapshot.TotalDefinition
 
 // MatchReasons returns the reasons why a tool was found.
 func (f *SearchResult) MatchReasons(h catalog.Hit) []Why {
-	reasons := f.snapshot.ExplainHit(f.habits, f.query, h)
-	out := make([]Why, len(reasons))
-	for i, r := range reasons {
-		out[i] = Why{Asked: r.Asked, Found: r.Found, How: r.How.String(), Fields: r.Fields, Share: r.Share}
-	}
-	return out
+	return mapSlice(f.snapshot.ExplainHit(f.habits, f.query, h), func(r search.MatchReason) Why {
+		return Why{Asked: r.Asked, Found: r.Found, How: r.How.String(), Fields: r.Fields, Share: r.Share}
+	})
 }
 
 // encodedToolSize returns the size of a hit in an agent's search result. detail is Full or Compact.
@@ -121,6 +119,9 @@ func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.Ra
 	req.Query = found.query
 
 	var notices []string
+	if paused := g.PauseNotice(); paused != "" {
+		notices = append(notices, paused)
+	}
 	var locked []catalog.Hit
 	if req.IncludeDisabled || total == 0 {
 		var all int
@@ -176,11 +177,7 @@ func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.Ra
 	if len(snapshot.AlwaysTools()) > 0 { // the record of a call contains the rank of its tool among the matches
 		told = slices.SortedStableFunc(slices.Values(told), func(a, b catalog.Hit) int { return cmp.Compare(uint(a.Rank), uint(b.Rank)) })
 	}
-	ids := make([]tool.ID, len(told))
-	for i, h := range told {
-		ids[i] = h.Tool.ID
-	}
-	g.RecordSearch(req.Caller, req.Query, ids)
+	g.RecordSearch(req.Caller, req.Query, mapSlice(told, func(h catalog.Hit) tool.ID { return h.Tool.ID }))
 	return append(append(out, between...), after...), nil
 }
 
@@ -235,4 +232,94 @@ func combineFilters(a, b func(*catalog.Tool) bool) func(*catalog.Tool) bool {
 		return a
 	}
 	return func(t *catalog.Tool) bool { return a(t) && b(t) }
+}
+
+// Intervals for checking the configuration and for learning again.
+const (
+	learnCheckInterval = time.Minute
+	learnInterval      = 15 * time.Minute
+	usePeriod          = 30 * 24 * time.Hour // calls in this period are counted
+)
+
+// RunLearning counts the calls of servers periodically and, if the configuration enables it, learns search habits from
+// use. It returns when ctx ends.
+func (g *Gateway) RunLearning(ctx context.Context) {
+	look := time.NewTicker(learnCheckInterval)
+	defer look.Stop()
+	var learned, counted time.Time
+	for {
+		if time.Since(counted) >= learnInterval {
+			if calls, err := g.Log.CallsByServer(ctx, time.Now().Add(-usePeriod)); err == nil {
+				g.calls.Store(&calls)
+				counted = time.Now()
+			}
+		}
+		switch {
+		case !g.Config().LearnFromUse:
+			g.habits.Store(nil)
+			learned = time.Time{}
+		case time.Since(learned) >= learnInterval:
+			err := g.learnSearchHabits(ctx)
+			switch {
+			case err == nil:
+				learned = time.Now()
+			case ctx.Err() == nil:
+				g.Logger.Warn("could not learn from the log", "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// learnSearchHabits computes search habits from successful calls after a search.
+func (g *Gateway) learnSearchHabits(ctx context.Context) error {
+	uses := map[string][]search.ToolCallAfterQuery{}
+	seen := map[searchKey]map[tool.ID]bool{}
+	err := forEachCall(ctx, g.Log, time.Time{}, func(r *activity.Record) {
+		s := r.Metadata.Search
+		if s == nil || s.Rank == 0 || r.Status != activity.Success {
+			return
+		}
+		id := tool.ID{Server: r.ServerName, Tool: r.ToolName}
+		key := searchKey{r.SessionID, s.Query}
+		if seen[key] == nil {
+			seen[key] = map[tool.ID]bool{}
+		}
+		if !seen[key][id] { // repeated calls count as one use
+			seen[key][id] = true
+			of := habitOwner(r.Actor)
+			uses[of] = append(uses[of], search.ToolCallAfterQuery{Query: s.Query, Tool: id})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	habits := make(map[string]*search.Habits, len(uses))
+	for of, all := range uses {
+		habits[of] = search.LearnHabits(all)
+	}
+	g.habits.Store(&habits)
+	return nil
+}
+
+// habitOwner returns the key of the habits for an actor. Each token has its own habits. All other actors share the same
+// habits.
+func habitOwner(actor string) string {
+	if strings.HasPrefix(actor, "agent:") {
+		return actor
+	}
+	return ""
+}
+
+// searchHabitsFor returns the search habits for a caller, or nil if there are none.
+func (g *Gateway) searchHabitsFor(c Caller) *search.Habits {
+	habits := g.habits.Load()
+	if habits == nil || !g.Config().LearnFromUse {
+		return nil
+	}
+	return (*habits)[habitOwner(c.Actor.String())]
 }

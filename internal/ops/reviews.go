@@ -6,6 +6,7 @@ import (
 
 	"mcpproxy/internal/catalog/scan"
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/approval"
 )
 
@@ -126,11 +127,6 @@ const (
 	StageApproved    ReviewStage = "approved"    // not quarantined, but single definitions may wait
 )
 
-// Words returns all stages.
-func (ReviewStage) Words() []string {
-	return []string{string(StageLaunch), string(StageDefinitions), string(StageApproved)}
-}
-
 // LaunchView describes how a server is started or reached. A user approves it before the definitions. Secrets are
 // masked after the approval.
 type LaunchView struct {
@@ -141,12 +137,21 @@ type LaunchView struct {
 	WorkingDir string   `json:"working_dir,omitempty"`
 	URL        string   `json:"url,omitempty"`
 	Headers    []string `json:"headers,omitempty" doc:"The names of the HTTP headers."`
+	Sandbox    string   `json:"sandbox,omitempty" doc:"What the process may read, write and reach, in words. Absent if it has no sandbox."`
+}
+
+func newLaunchView(l config.LaunchView) LaunchView {
+	v := LaunchView{Protocol: l.Protocol, Command: l.Command, Args: l.Args, Env: l.Env, WorkingDir: l.WorkingDir, URL: l.URL, Headers: l.Headers}
+	if l.Sandbox != nil {
+		v.Sandbox = l.Sandbox.Text()
+	}
+	return v
 }
 
 // ServerReview contains the information that a user reviews before approving a server.
 type ServerReview struct {
 	Name        string      `json:"name"`
-	Stage       ReviewStage `json:"stage"`
+	Stage       ReviewStage `json:"stage" enum:"launch,definitions,approved"`
 	Notice      string      `json:"notice,omitempty" doc:"A warning to read before the decision: earlier blocks may be lost."`
 	Fingerprint string      `json:"fingerprint" doc:"The fingerprint to send with the approval of this stage. It covers the launch and, in the stage definitions, all shown definitions and instructions."`
 	Launch      LaunchView  `json:"launch"`

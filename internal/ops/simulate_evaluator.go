@@ -130,7 +130,7 @@ func (c *trialEvaluator) approvalVerdict(r *activity.Record, d *activity.Decisio
 	if !caught.IsSet() {
 		return allowedVerdict()
 	}
-	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " the user would be asked first."}
+	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: caught.String() + " would require approval first."}
 }
 
 // refusingToolStatus returns the tool's status if it was the reason for the refusal, otherwise Callable.

@@ -25,7 +25,7 @@ type PresenceView struct {
 	ResetAt     *time.Time         `json:"reset_at,omitempty" doc:"The time of the last reset. Absent if there is none."`
 	CallOff     bool               `json:"call_off,omitempty" doc:"Whether the reset can be cancelled with a signature of the anchor."`
 	MaySet      bool               `json:"may_set" doc:"Whether an anchor can be set without a signature of another one."`
-	MayJoin     bool               `json:"may_join" doc:"Whether the anchor can sign that its fingerprint is stored in the places where it is missing."`
+	MayJoin     bool               `json:"may_join" doc:"Whether a signature of the anchor can restore its fingerprint in the places where it is missing."`
 	Places      []PresencePlace    `json:"places" doc:"The places that store the fingerprint, in addition to the database."`
 	Signed      int                `json:"signed" doc:"The number of valid signed statements."`
 	Bad         []string           `json:"bad" doc:"The nonces of signed statements that are invalid, and the anchors that cannot be read."`
@@ -81,9 +81,7 @@ func (a *AccessOperations) Presence(ctx context.Context, _ Caller, _ Nothing) (P
 			return v, err
 		}
 	}
-	for _, p := range s.Places {
-		v.Places = append(v.Places, PresencePlace{p.Name, p.State})
-	}
+	v.Places = mapSlice(s.Places, func(p presence.FingerprintPlaceStatus) PresencePlace { return PresencePlace(p) })
 	if s.On { // another program may have changed the database
 		if err := a.gateway.Book.Reload(ctx, approval.DecisionEvent{}); err != nil {
 			return PresenceView{}, decisionsUnreadableError(err)

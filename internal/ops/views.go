@@ -2,11 +2,23 @@ package ops
 
 import (
 	"encoding/json"
+	"slices"
+	"strconv"
 	"time"
 
+	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/upstream"
 )
+
+// mapSlice returns the results of f for the elements of a list, nil for an empty one.
+func mapSlice[T, R any](all []T, f func(T) R) (out []R) {
+	for _, one := range all {
+		out = append(out, f(one))
+	}
+	return out
+}
 
 // ServerView is a server as shown by upstream_servers, GET /servers and `upstream list`. Secrets are masked.
 type ServerView struct {
@@ -21,8 +33,8 @@ type ServerView struct {
 	ToolCount       int                  `json:"tool_count"`
 	Lazy            bool                 `json:"lazy,omitempty" doc:"Whether the server starts only at its first call."`
 	Session         string               `json:"session,omitempty" doc:"per_client: each client has its own session with the server. shared: all clients use the session of MCPProxy. auto: only the clients that need it have their own; see session_needs. Absent if the server is proposed."`
-	SessionNeeds    []upstream.KnownNeed `json:"session_needs,omitempty" doc:"Why clients have their own session although session is auto. sampling, elicitation, roots: the server has asked, so clients with that capability have. state: the server is known to keep state for each session, so all clients have. Absent if none has."`
-	Hint            string               `json:"hint,omitempty" doc:"How to get its tools if it was never started. Absent otherwise."`
+	SessionNeeds    []upstream.KnownNeed `json:"session_needs,omitempty" doc:"Why clients have their own session although session is auto. sampling, elicitation, roots: the server has sent such a request, so clients with that capability have their own session. state: the server is known to keep state for each session, so all clients have their own. Absent if no client has one."`
+	Hint            string               `json:"hint,omitempty" doc:"How to list its tools if it was never started. Absent otherwise."`
 	NeedsLogin      bool                 `json:"needs_login,omitempty" doc:"Whether the user must log in to the server."`
 	Login           *ServerLogin         `json:"login,omitempty" doc:"The login to the server, if it needs attention. Absent if it works, or if the server requires none."`
 	Detail          string               `json:"detail,omitempty" doc:"The progress of a server that is not ready, or the reason, for display. Absent if it is ready."`
@@ -39,6 +51,7 @@ type ServerView struct {
 	Command         string               `json:"command,omitempty"`
 	Args            []string             `json:"args,omitempty"`
 	URL             string               `json:"url,omitempty"`
+	Sandbox         *SandboxView         `json:"sandbox,omitempty" doc:"How the process of the server is limited. Absent if it has no sandbox."`
 	PID             int                  `json:"pid,omitempty"`
 	Restarts        int                  `json:"restarts,omitempty"`
 	Since           *time.Time           `json:"since,omitempty" doc:"The time at which the server entered its state."`
@@ -48,9 +61,19 @@ type ServerView struct {
 	Warnings        []string             `json:"warnings,omitempty" doc:"Violations of the MCP specification. In the response to an added server also the proposals that were withdrawn and the servers with similar names."`
 }
 
+// SandboxView describes the sandbox of a server.
+type SandboxView struct {
+	Mode        string   `json:"mode" enum:"on,strict,container"`
+	Text        string   `json:"text" doc:"What the process may read, write and reach, in words."`
+	Trusted     bool     `json:"trusted,omitempty" doc:"Whether tools without hints count as read-only (trust_sandbox), because the process can write nothing and reach no network."`
+	NotEnforced []string `json:"not_enforced,omitempty" doc:"The limits that this machine cannot enforce, each with what to do. The server starts without them only if best_effort is true."`
+	Notes       []string `json:"notes,omitempty" doc:"What is weaker on this machine, although no key of the sandbox is about it."`
+}
+
 // ServerViews lists all servers.
 type ServerViews struct {
 	Servers []ServerView `json:"servers"`
+	Paused  bool         `json:"paused,omitempty" doc:"Whether MCPProxy rejects all calls, because a user has paused them. Absent if calls are allowed."`
 }
 
 // OfferCounts counts the prompts, resources, templates and instructions of a server. Kinds that the server does not
@@ -131,6 +154,7 @@ type Status struct {
 	Activity      activity.Health `json:"activity"`
 	Definitions   Definitions     `json:"definitions"`
 	Held          StatusHeld      `json:"held" doc:"The number of pending calls and active leases."`
+	Pause         *PauseView      `json:"pause,omitempty" doc:"Who paused all calls, and why. Absent if calls are not paused."`
 }
 
 // StatusHeld counts the pending calls and the active leases.
@@ -174,4 +198,122 @@ type StatusTools struct {
 type Surface struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
+}
+
+// Counts counts the tools of a server by status. In JSON, it is an object with the member callable and a member for
+// each other status that has tools. The last two counts are ForClients and Blocked.
+type Counts [policy.StatusCount + 2]int
+
+// ForClients is the status of an unlocked tool that requires a client with sampling or elicitation, at the server's own
+// address (ADR 0053).
+const ForClients = "for_clients"
+
+// CountForClients is the index of ForClients in Counts.
+const CountForClients = policy.StatusCount
+
+// Blocked is the status of a tool whose definition a user has blocked. It does not wait for approval.
+const Blocked = "blocked"
+
+// CountBlocked is the index of Blocked in Counts.
+const CountBlocked = policy.StatusCount + 1
+
+// displayedToolStatus returns the displayed status of a tool, or "" if the tool can be called.
+func displayedToolStatus(t *catalog.Tool) string {
+	if t.Callable() && t.ForClients {
+		return ForClients
+	}
+	return statusWord(t.Status, t.Blocked)
+}
+
+// statusWord returns the displayed status of a definition.
+func statusWord(s policy.ToolStatus, blocked bool) string {
+	if s == policy.PendingApproval && blocked {
+		return Blocked
+	}
+	return s.String()
+}
+
+// AddTool adds a tool to the counts.
+func (c *Counts) AddTool(t *catalog.Tool) {
+	switch displayedToolStatus(t) {
+	case ForClients:
+		c[CountForClients]++
+	case Blocked:
+		c[CountBlocked]++
+	default:
+		c[t.Status]++
+	}
+}
+
+// WithBlockedAsPending returns the counts with the statuses that agents see. It counts a blocked tool as pending
+// approval.
+func (c *Counts) WithBlockedAsPending() *Counts {
+	if c == nil || c[CountBlocked] == 0 {
+		return c
+	}
+	told := *c
+	told[policy.PendingApproval] += told[CountBlocked]
+	told[CountBlocked] = 0
+	return &told
+}
+
+// ByStatus returns the nonzero counts by status.
+func (c *Counts) ByStatus() map[string]int {
+	all := map[string]int{}
+	for i, n := range c {
+		switch {
+		case n == 0:
+		case i == CountForClients:
+			all[ForClients] = n
+		case i == CountBlocked:
+			all[Blocked] = n
+		default:
+			all[policy.ToolStatus(i).Word()] = n
+		}
+	}
+	return all
+}
+
+// countByStatus counts tools by status. It returns nil if all tools can be called.
+func countByStatus(tools []*catalog.Tool) *Counts {
+	var c Counts
+	for _, t := range tools {
+		c.AddTool(t)
+	}
+	if c[policy.Callable] == len(tools) {
+		return nil
+	}
+	return &c
+}
+
+// Words returns the names of the JSON members, callable first.
+func (Counts) Words() []string {
+	return slices.Concat([]string{policy.Callable.Word()}, mapSlice(policy.Statuses(), policy.ToolStatus.Word), []string{ForClients, Blocked})
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c Counts) MarshalJSON() ([]byte, error) {
+	out := strconv.AppendInt([]byte(`{"callable":`), int64(c[policy.Callable]), 10)
+	reason := func(word string, n int) {
+		if n > 0 {
+			out = strconv.AppendInt(append(out, `,"`+word+`":`...), int64(n), 10)
+		}
+	}
+	for _, s := range policy.Statuses() {
+		reason(s.Word(), c[s])
+	}
+	reason(ForClients, c[CountForClients])
+	reason(Blocked, c[CountBlocked])
+	return append(out, '}'), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Counts) UnmarshalJSON(raw []byte) error {
+	var members map[string]int
+	err := json.Unmarshal(raw, &members)
+	for s := range policy.ToolStatus(policy.StatusCount) {
+		c[s] = members[s.Word()]
+	}
+	c[CountForClients], c[CountBlocked] = members[ForClients], members[Blocked]
+	return err
 }

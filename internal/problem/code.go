@@ -69,6 +69,7 @@ var (
 	UpstreamError     = declareCode("UPSTREAM_ERROR", 502, ExitFailed, rpcInternal, "The server or the tool failed, or its response is invalid.")
 	ApprovalPending   = declareCode("APPROVAL_PENDING", 403, ExitRefused, rpcInvalidParams, "The call waits for the user's approval and was not sent. The same call, sent again, uses the approval. `details.approval_id` names the question.")
 	ApprovalDenied    = declareCode("APPROVAL_DENIED", 403, ExitRefused, rpcInvalidParams, "The user denied the call. The message has the reason, if there is one.")
+	CallsPaused       = declareCode("CALLS_PAUSED", 503, ExitRefused, rpcInvalidParams, "The user has paused all calls, or MCPProxy cannot read whether calls are paused. A call that was running was cancelled and may have taken effect; the message says which.")
 	ResultGone        = declareCode("RESULT_GONE", 404, ExitNotFound, rpcInvalidParams, "An argument refers to a stored result that has expired, belongs to another caller, or has no value at the path.")
 	AuditUnavailable  = declareCode("AUDIT_UNAVAILABLE", 503, ExitTryAgain, rpcInternal, "The activity log cannot be written, so the call was not sent. Or the log cannot be read.")
 )

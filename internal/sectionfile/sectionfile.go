@@ -7,7 +7,6 @@
 //   - Parse panics on content before the first head, and SectionByHead panics if the section is missing, because the
 //     files are part of the program.
 //   - The package caches nothing, so callers should parse each file once.
-//   - It caches nothing: each file is read once.
 package sectionfile
 
 import (

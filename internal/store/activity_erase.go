@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,17 +45,13 @@ func eraseFields(ctx context.Context, t sqlTx, r activity.FieldErasure, keys []i
 }
 
 // reindexChunk rewrites the text index of a chunk, if it has one.
-func (p *projectionTx) reindexChunk(ctx context.Context, chunk int64) (err error) {
+func (p *projectionTx) reindexChunk(ctx context.Context, chunk int64) error {
 	i := chunk - p.e.index.firstChunk
-	if i < 0 || i >= int64(len(p.e.index.chunks)) || p.e.index.chunks[i].segments == nil {
+	if i < 0 || i >= int64(len(p.e.index.chunks)) || !p.e.index.chunks[i].indexed {
 		return nil
 	}
-	if p.newSegments == nil {
-		p.newSegments = map[int64][]indexedKeyRange{}
-	}
 	deleteTextIndexOfChunks(p.e.writeConn, chunk, chunk+1)
-	p.newSegments[chunk], err = p.e.indexChunkText(ctx, chunk)
-	return err
+	return p.e.indexChunkText(ctx, chunk)
 }
 
 // saveSignedCheckpoint stores a signed checkpoint.
@@ -67,20 +62,18 @@ func saveSignedCheckpoint(t sqlTx, s *activity.SignedCheckpoint) {
 }
 
 // PendingErasures returns the erasures that are not done in the spool yet.
-func (s *commonStore) PendingErasures(ctx context.Context) (out []activity.FieldErasure, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, db sqlReader) error {
+func (s *commonStore) PendingErasures(ctx context.Context) ([]activity.FieldErasure, error) {
+	return viewed(ctx, s.db, func(ctx context.Context, db sqlReader) ([]activity.FieldErasure, error) {
 		var id, fields string
 		var at int64
-		return db.eachRow(ctx, scanTargets{&id, &fields, &at}, func() error {
+		return collectRows(ctx, db, scanTargets{&id, &fields, &at}, func() (activity.FieldErasure, error) {
 			r := activity.FieldErasure{ID: id, At: time.Unix(at, 0).UTC()}
 			for f := range strings.SplitSeq(fields, ",") {
 				r.Fields = append(r.Fields, activity.ErasableField(f))
 			}
-			out = append(out, r)
-			return nil
+			return r, nil
 		}, "SELECT id, fields, at FROM activity_erasing{ WHERE instance = @instance}")
 	})
-	return out, err
 }
 
 // deletePendingErasures deletes the records of pending erasures.
@@ -121,30 +114,4 @@ func (e *sqliteEngine) truncateWALAndFinishErasures(ctx context.Context, what []
 		return nil
 	})
 	return err == nil, err
-}
-
-// GetStoredRecord returns the record with an ID in its stored form.
-func (db *SQLite) GetStoredRecord(ctx context.Context, id string) (activity.StoredRecord, error) {
-	e, err := db.waitOpen(ctx)
-	if err != nil {
-		return activity.StoredRecord{}, err
-	}
-	e.mu.RLock()
-	from, to := e.index.firstKey, e.index.nextKey
-	e.mu.RUnlock()
-	keys, err := findKeysInIDRange(ctx, e.reads, id, id, from, to)
-	if err != nil {
-		return activity.StoredRecord{}, err
-	}
-	if len(keys) == 0 {
-		return activity.StoredRecord{}, noActivityError(id)
-	}
-	return scanStoredRecord(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
-}
-
-// setTextSegments makes new segments of the text index visible to queries. The caller must hold the engine's mu.
-func (x *activityIndex) setTextSegments(indexed map[int64][]indexedKeyRange) {
-	for chunk, segments := range indexed {
-		x.chunks[chunk-x.firstChunk].segments = slices.Clone(segments)
-	}
 }

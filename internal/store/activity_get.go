@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/hex"
 	"strings"
 
@@ -18,27 +17,49 @@ func idBoundsOfPrefix(prefix string) (low, high string) {
 }
 
 // Get returns the record whose ID begins with prefix.
-func (db *SQLite) Get(ctx context.Context, prefix string) (activity.Record, error) {
-	e, err := db.waitOpen(ctx)
-	if err != nil {
-		return activity.Record{}, err
-	}
-	e.mu.RLock()
-	from, to := e.index.firstKey, e.index.nextKey
-	e.mu.RUnlock()
+func (s *commonStore) Get(ctx context.Context, prefix string) (r activity.Record, err error) {
 	low, high := idBoundsOfPrefix(prefix)
-	keys, err := findKeysInIDRange(ctx, e.reads, low, high, from, to)
+	err = s.db.snapshot(ctx, func(ctx context.Context, db sqlReader) error {
+		keys, err := db.keysInIDRange(ctx, low, high)
+		if err == nil {
+			err = checkOneFound(len(keys), prefix)
+		}
+		if err != nil {
+			return err
+		}
+		s, err := readStoredRecord(ctx, db, keys[0])
+		if err == nil {
+			r, err = recordWithChain(ctx, db.ofInstance(keys[0].instance), keys[0].key, &s)
+		}
+		return err
+	})
+	return r, err
+}
+
+// GetStoredRecord returns the record with an ID in its stored form.
+func (s *commonStore) GetStoredRecord(ctx context.Context, id string) (r activity.StoredRecord, err error) {
+	err = s.db.snapshot(ctx, func(ctx context.Context, db sqlReader) error {
+		_, r, err = findStoredRecord(ctx, db, id)
+		return err
+	})
+	return r, err
+}
+
+func findStoredRecord(ctx context.Context, db sqlReader, id string) (k recordKey, r activity.StoredRecord, err error) {
+	keys, err := db.keysInIDRange(ctx, id, id)
+	if err == nil && len(keys) == 0 {
+		err = noActivityError(id)
+	}
 	if err != nil {
-		return activity.Record{}, err
+		return k, r, err
 	}
-	if err := checkOneFound(len(keys), prefix); err != nil {
-		return activity.Record{}, err
-	}
-	s, err := scanStoredRecord(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
-	if err != nil {
-		return activity.Record{}, err
-	}
-	return recordWithChain(&s, func() ([]byte, error) { return previousEntryHash(ctx, e.reads, keys[0], s.Seq) })
+	r, err = readStoredRecord(ctx, db, keys[0])
+	return keys[0], r, err
+}
+
+func readStoredRecord(ctx context.Context, db sqlReader, k recordKey) (r activity.StoredRecord, err error) {
+	err = db.eachStoredRecord(ctx, []recordKey{k}, func(_ int64, s *activity.StoredRecord) error { r = *s; return nil })
+	return r, err
 }
 
 // checkOneFound returns a problem unless exactly one record was found.
@@ -57,9 +78,8 @@ func noActivityError(prefix string) error {
 		WithHint("See `mcpproxy activity list`. Records older than the retention were deleted.")
 }
 
-// recordWithChain returns a record with its position in the chain. The function previous must return the hash of the
-// entry before the beginning of the record.
-func recordWithChain(s *activity.StoredRecord, previous func() ([]byte, error)) (activity.Record, error) {
+// recordWithChain returns a record with its position in the chain.
+func recordWithChain(ctx context.Context, db sqlReader, key int64, s *activity.StoredRecord) (activity.Record, error) {
 	r := activity.DecodeForDisplay(s.Entry, s.Outcome)
 	r.Chain = &activity.Chain{Seq: s.Seq, Hash: hex.EncodeToString(s.Hash)}
 	if s.EndHash != nil {
@@ -68,38 +88,41 @@ func recordWithChain(s *activity.StoredRecord, previous func() ([]byte, error)) 
 	if s.Entry == nil {
 		return r, nil
 	}
-	before, err := previous()
+	before, err := previousEntryHash(ctx, db, key, s.Seq)
 	if err == nil && string(activity.HashPayloadAfter(before, s.Entry)) == string(s.Hash) {
 		r.Chain.Previous = hex.EncodeToString(before)
 	}
 	return r, err
 }
 
-// selectStored selects the columns that scanStoredRecord scans.
-const selectStored = "SELECT seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key = ?"
-
-func scanStoredRecord(row *sql.Row) (s activity.StoredRecord, err error) {
-	var endSeq sql.NullInt64
-	err = row.Scan(&s.Seq, &s.Hash, &endSeq, &s.EndHash, &s.Entry, &s.Outcome)
-	s.EndSeq = endSeq.Int64
-	return s, err
-}
+// selectHashBefore selects the hash of an entry, searching the records before a key. The lowest key to search and
+// newestFirst follow.
+const (
+	selectHashBefore = `SELECT CASE seq WHEN ? THEN hash ELSE end_hash END FROM activity
+		WHERE {instance = @instance AND} (seq = ? AND hash IS NOT NULL OR end_seq = ?) AND key < ? AND key >= `
+	newestFirst = " ORDER BY key DESC LIMIT 1"
+)
 
 // previousEntryHash returns the hash of the entry before the beginning of a record, or nil if it no longer exists. The
 // hash may be stored in a checkpoint, in a gap, or in an earlier record, either for its beginning or for its end if the
 // calls overlapped.
-func previousEntryHash(ctx context.Context, db querier, key, seq int64) (hash []byte, err error) {
-	if seq == 1 {
+func previousEntryHash(ctx context.Context, db sqlReader, key, seq int64) (hash []byte, err error) {
+	before := seq - 1
+	if before == 0 {
 		return make([]byte, len(activity.Hash{})), nil
 	}
-	for _, query := range []string{
-		"SELECT hash FROM activity_checkpoint WHERE seq = ?1",
-		"SELECT hash FROM activity_gap WHERE seq = ?1",
-		`SELECT CASE seq WHEN ?1 THEN hash ELSE end_hash END FROM activity
-			WHERE key < ?2 AND (seq = ?1 AND hash IS NOT NULL OR end_seq = ?1) ORDER BY key DESC LIMIT 1`,
+	for _, look := range []struct {
+		query  string
+		values []any
+	}{
+		// The entry is usually in one of the nearest records. For so few records, the query is fast with any query plan.
+		{selectHashBefore + "?" + newestFirst, []any{before, before, before, key, key - 64}},
+		{"SELECT hash FROM activity_checkpoint WHERE {instance = @instance AND} seq = ?", []any{before}},
+		{"SELECT hash FROM activity_gap WHERE {instance = @instance AND} seq = ?", []any{before}},
+		// PostgreSQL searches only 100,000 records.
+		{selectHashBefore + "{?::bigint - 100000|0 * ?}" + newestFirst, []any{before, before, before, key, key}},
 	} {
-		args := []any{seq - 1, key}[:1+strings.Count(query, "?2")]
-		if found, err := firstRow(ctx, db, scanTargets{&hash}, query, args...); found || err != nil {
+		if found, err := db.firstRow(ctx, scanTargets{&hash}, look.query, look.values...); found || err != nil {
 			return hash, err
 		}
 	}

@@ -15,14 +15,10 @@ type activityIndex struct {
 
 type chunkInfo struct {
 	minTime, maxTime int64
-	segments         []indexedKeyRange // segments of the text index; nil until the chunk is indexed
-	refused, deleted *bitmap           // the refusals, and the refusals that were pruned
+	indexed          bool    // whether the text index contains the chunk
+	refused, deleted *bitmap // the refusals, and the refusals that were pruned
 	refusedBytes     int64
-	missingColumns   [fieldCount]bool // columns that the chunk lacks because an older version wrote it
 }
-
-// indexedKeyRange is a range of keys [first, past) that the text index covers.
-type indexedKeyRange struct{ first, past int64 }
 
 // tailColumns contains the columns of the newest records, which are not in a chunk yet. The first of them has the key
 // first, which is a multiple of chunkSize.
@@ -48,6 +44,11 @@ func (t *tailColumns) dropOldestChunk() {
 		t.columns[f] = append([]uint64(nil), t.columns[f][chunkSize:]...)
 	}
 	t.times = append([]int64(nil), t.times[chunkSize:]...)
+}
+
+// storedChunks returns the range of the chunks in the database.
+func (x *activityIndex) storedChunks() []chunkRange {
+	return []chunkRange{{0, x.firstChunk, x.firstChunk + int64(len(x.chunks))}}
 }
 
 // keyAfterChunks returns the first key that is not in a chunk.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"mcpproxy/internal/problem"
@@ -59,7 +60,7 @@ func (s *commonStore) List(ctx context.Context, f activity.Filter) (page activit
 		if before != nil {
 			skip = 0
 		}
-		keys, err := m.nextRecordKeys(ctx, v.db.ofInstance, skip, limit+1)
+		keys, err := m.nextRecordKeys(ctx, v.db, skip, limit+1)
 		if err != nil {
 			return err
 		}
@@ -70,9 +71,63 @@ func (s *commonStore) List(ctx context.Context, f activity.Filter) (page activit
 			}
 		}
 		page.Records = make([]activity.Record, 0, len(keys))
-		return v.db.eachRecord(ctx, keys, func(_ int64, r *activity.Record) { page.Records = append(page.Records, *r) })
+		return eachRecord(ctx, v.db, keys, func(_ int64, r *activity.Record) { page.Records = append(page.Records, *r) })
 	})
 	return page, err
+}
+
+// eachRecord reads the records with these keys, in order. It calls fn for each record that exists, with its index in
+// keys. The record is valid until fn returns.
+func eachRecord(ctx context.Context, r sqlReader, keys []recordKey, fn func(at int64, r *activity.Record)) error {
+	var one activity.Record // reused for all records, to avoid an allocation for each
+	return r.eachStoredRecord(ctx, keys, func(at int64, s *activity.StoredRecord) error {
+		one = activity.DecodeForDisplay(s.Entry, s.Outcome)
+		fn(at, &one)
+		return nil
+	})
+}
+
+// EachRecord calls fn for every record that f selects at the time of the call, newest first. It keeps the selection in
+// memory and reads records in batches, so that a slow fn does not block other operations or keep a snapshot open.
+func (s *commonStore) EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
+	return s.eachRecordOf(ctx, f, func(int64) bool { return true }, fn)
+}
+
+// recordsPerRead is the number of records that EachRecord reads at a time.
+const recordsPerRead = 256
+
+// eachRecordOf does the same as EachRecord, but only for the instances that include accepts.
+func (s *commonStore) eachRecordOf(ctx context.Context, f activity.Filter, include func(instance int64) bool, fn func(*activity.StoredRecord) error) error {
+	var m *mergedRecords
+	_, err := s.db.query(ctx, &f, nil, func(ctx context.Context, v *recordSnapshot) (err error) {
+		m, err = v.mergeInstanceRecords(ctx, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	m.sources = slices.DeleteFunc(m.sources, func(s *instanceRecords) bool { return !include(s.instance) })
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var keys []recordKey
+		var batch []*activity.StoredRecord
+		err := s.db.view(ctx, func(ctx context.Context, r sqlReader) (err error) {
+			if keys, err = m.nextRecordKeys(ctx, r, 0, recordsPerRead); err != nil {
+				return err
+			}
+			return r.eachStoredRecord(ctx, keys, func(_ int64, s *activity.StoredRecord) error { batch = append(batch, s); return nil })
+		})
+		if err != nil || len(keys) == 0 {
+			return err
+		}
+		for _, s := range batch {
+			if err := fn(s); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // timeBounds returns the time range [since, until) in microseconds.

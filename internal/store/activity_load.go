@@ -15,7 +15,7 @@ func (e *sqliteEngine) loadIndex(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, read := range []func(context.Context, *sql.DB) error{x.readChunks, x.readRefusalBits, x.readSegments, x.findMissingColumns} {
+	for _, read := range []func(context.Context, *sql.DB) error{x.readChunks, x.readRefusalBits, x.readSegments} {
 		if err := read(ctx, e.reads); err != nil {
 			return err
 		}
@@ -27,6 +27,45 @@ func (e *sqliteEngine) loadIndex(ctx context.Context) error {
 	e.index, e.toolUse = x, nil
 	e.mu.Unlock()
 	return nil
+}
+
+// addMissingColumns writes the columns that chunks of older versions lack: those of fieldClient and later fields.
+func (e *sqliteEngine) addMissingColumns(ctx context.Context) error {
+	lacking := map[int64]bool{}
+	for f := fieldClient; f < fieldCount; f++ {
+		var chunk int64
+		if err := eachRow(ctx, e.reads, scanTargets{&chunk}, func() error { lacking[chunk] = true; return nil },
+			"SELECT chunk FROM activity_chunk WHERE NOT EXISTS (SELECT 1 FROM activity_column WHERE id = chunk + ?)", columnRowID(f, 0)); err != nil {
+			return err
+		}
+	}
+	for chunk := range lacking {
+		if err := e.addMissingColumnsOfChunk(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *sqliteEngine) addMissingColumnsOfChunk(ctx context.Context, chunk int64) error {
+	return e.writeConn.runTx(ctx, func() error {
+		var columns [fieldCount][chunkSize]uint64
+		var key int64
+		var entry, outcome []byte
+		if err := eachRow(ctx, e.writeConn, scanTargets{&key, &entry, &outcome}, func() error {
+			facts := decodeRecordFacts(entry, outcome)
+			for f, v := range e.hashes.columnValues(&facts) {
+				columns[f][key%chunkSize] = v
+			}
+			return nil
+		}, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ?", chunk*chunkSize, (chunk+1)*chunkSize); err != nil {
+			return err
+		}
+		for f := fieldClient; f < fieldCount; f++ {
+			e.writeConn.write("INSERT INTO activity_column (id, data) VALUES (?, ?) ON CONFLICT DO NOTHING", columnRowID(f, chunk), encodeColumn(columns[f][:]))
+		}
+		return nil
+	})
 }
 
 // reloadIndexIfStale reads the index again if it may differ from the database.
@@ -54,23 +93,24 @@ func (x *activityIndex) readChunks(ctx context.Context, db *sql.DB) error {
 			x.firstChunk = n
 		}
 		if n != x.firstChunk+int64(len(x.chunks)) {
-			return fmt.Errorf("chunk %d is not in its place: %w", n, errDamaged)
+			return fmt.Errorf("chunk %d is missing or at the wrong position: %w", n, errDamaged)
 		}
 		x.chunks = append(x.chunks, c)
 		return nil
 	}, "SELECT chunk, min_time, max_time, gone, refused_bytes FROM activity_chunk ORDER BY chunk")
 }
 
+// readSegments finds out which chunks are in the text index.
 func (x *activityIndex) readSegments(ctx context.Context, db *sql.DB) error {
-	var s indexedKeyRange
-	return eachRow(ctx, db, scanTargets{&s.first, &s.past}, func() error {
-		i := s.first/chunkSize - x.firstChunk
+	var segment int64
+	return eachRow(ctx, db, scanTargets{&segment}, func() error {
+		i := segment/chunkSize - x.firstChunk
 		if i < 0 || i >= int64(len(x.chunks)) {
-			return fmt.Errorf("segment %d has no chunk: %w", s.first, errDamaged)
+			return fmt.Errorf("segment %d has no chunk: %w", segment, errDamaged)
 		}
-		x.chunks[i].segments = append(x.chunks[i].segments, s)
+		x.chunks[i].indexed = true
 		return nil
-	}, "SELECT segment, past FROM activity_segment ORDER BY segment")
+	}, "SELECT segment FROM activity_segment")
 }
 
 // readTail reads the newest records, which are not in a chunk.
@@ -114,13 +154,12 @@ func decodeRecordFacts(entry, outcome []byte) activity.RecordFacts {
 
 // readRefusalBits finds out which records of the chunks are refusals.
 func (x *activityIndex) readRefusalBits(ctx context.Context, db *sql.DB) error {
-	past := x.firstChunk + int64(len(x.chunks))
-	return eachColumn(ctx, db, fieldType, x.firstChunk, past, func(chunk int64, data []byte) error {
+	return sqliteReader{db}.eachColumn(ctx, x.storedChunks(), []columnField{fieldType}, func(_ int, _ columnField, id chunkID, data []byte) error {
 		types, err := decodeColumn(data)
 		if err != nil {
 			return err
 		}
-		c := &x.chunks[chunk-x.firstChunk]
+		c := &x.chunks[id.chunk-x.firstChunk]
 		c.refused = refusalBits(types, c.deleted)
 		return nil
 	})

@@ -9,9 +9,6 @@ type recordKey struct {
 	order         string
 }
 
-// instanceReader returns a reader for statements about an instance.
-type instanceReader func(instance int64) sqlReader
-
 // instanceRecords contains the selected records of one instance, newest first.
 type instanceRecords struct {
 	instance int64
@@ -105,7 +102,7 @@ func (s *instanceRecords) skipKeys(n int64) {
 
 // prefetchRecordKeys adds up to n records to ready. If the instance is alone, the order is not needed, which saves a
 // query.
-func (s *instanceRecords) prefetchRecordKeys(ctx context.Context, db instanceReader, n int, alone bool) error {
+func (s *instanceRecords) prefetchRecordKeys(ctx context.Context, r sqlReader, n int, alone bool) error {
 	for len(s.ready) == 0 && len(s.chunks) > 0 {
 		keys := s.takeKeys(n)
 		if alone {
@@ -115,7 +112,7 @@ func (s *instanceRecords) prefetchRecordKeys(ctx context.Context, db instanceRea
 			continue
 		}
 		k := recordKey{instance: s.instance}
-		if err := db(s.instance).eachRow(ctx, scanTargets{&k.key, &k.order}, func() error { s.ready = append(s.ready, k); return nil },
+		if err := r.ofInstance(s.instance).eachRow(ctx, scanTargets{&k.key, &k.order}, func() error { s.ready = append(s.ready, k); return nil },
 			"SELECT key, place FROM activity WHERE instance = @instance AND key = ANY(?::bigint[]) ORDER BY key DESC", pgIntArray(keys)); err != nil {
 			return err
 		}
@@ -124,7 +121,7 @@ func (s *instanceRecords) prefetchRecordKeys(ctx context.Context, db instanceRea
 }
 
 // nextRecordKeys skips some records and returns up to n of the following ones.
-func (m *mergedRecords) nextRecordKeys(ctx context.Context, db instanceReader, skip, n int) (out []recordKey, err error) {
+func (m *mergedRecords) nextRecordKeys(ctx context.Context, r sqlReader, skip, n int) (out []recordKey, err error) {
 	if len(m.sources) == 1 {
 		m.sources[0].skipKeys(int64(skip))
 		skip = 0
@@ -132,7 +129,7 @@ func (m *mergedRecords) nextRecordKeys(ctx context.Context, db instanceReader, s
 	for len(out) < n {
 		var newest *instanceRecords
 		for _, s := range m.sources {
-			if err := s.prefetchRecordKeys(ctx, db, min(skip+n, 4096), len(m.sources) == 1); err != nil {
+			if err := s.prefetchRecordKeys(ctx, r, min(skip+n, 4096), len(m.sources) == 1); err != nil {
 				return nil, err
 			}
 			if len(s.ready) > 0 && (newest == nil || s.ready[0].order > newest.ready[0].order) {

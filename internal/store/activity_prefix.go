@@ -1,10 +1,6 @@
 package store
 
 import (
-	"context"
-	"database/sql"
-	"encoding/binary"
-	"fmt"
 	"math/bits"
 	"slices"
 	"strings"
@@ -14,8 +10,7 @@ import (
 // records of all words with this prefix. With it, a search for a prefix that thousands of words share reads only one
 // entry. A prefix has an entry if several words continue after it and the entries of these words are large enough. The
 // empty prefix always has an entry, at the start of the first page. It marks a segment that has prefix entries.
-// Segments of older versions have none until addPrefixesToNextSegment writes them. Until then, searches read the
-// entries of all words with the prefix.
+// Older versions wrote segments without it; in those, a search reads the entries of all words with the prefix.
 
 const (
 	// prefixMark is the last character of a prefix entry. No word contains it.
@@ -102,78 +97,4 @@ func commonPrefixLen(a, b string) int {
 // search for any prefix in the page finds this page.
 func pageSeparator(before, word string) []byte {
 	return []byte(word[:min(commonPrefixLen(before, word)+1, len(word))])
-}
-
-// nextSegmentWithoutPrefixes selects the next segment of an older version.
-const nextSegmentWithoutPrefixes = `SELECT segment FROM activity_segment s
-	WHERE segment > ? AND NOT EXISTS (SELECT 1 FROM activity_text t WHERE t.segment = s.segment AND t.first = x'00') ORDER BY segment LIMIT 1`
-
-// addPrefixesToNextSegment rewrites one segment of an older version with prefix entries. It needs only the pages of the
-// segment. more reports whether there may be more such segments. The caller must hold tidying.
-func (e *sqliteEngine) addPrefixesToNextSegment(ctx context.Context) (more bool, err error) {
-	if e.prefixedUpTo == maxKey {
-		return false, nil
-	}
-	e.writing.Lock()
-	defer e.writing.Unlock()
-	err = e.writeConn.runTx(ctx, func() error {
-		var segment int64
-		more, err = firstRow(ctx, e.writeConn, scanTargets{&segment}, nextSegmentWithoutPrefixes, e.prefixedUpTo)
-		if err != nil {
-			return err
-		}
-		if !more {
-			e.prefixedUpTo = maxKey
-			return nil
-		}
-		e.prefixedUpTo = segment // an unreadable segment is left unchanged
-		index := segmentWords{words: map[string]postingList{}}
-		var data sql.RawBytes
-		if err := eachRow(ctx, e.writeConn, scanTargets{&data}, func() error { return index.addPageWords(data) }, "SELECT data FROM activity_text WHERE segment = ?", segment); err != nil {
-			return err
-		}
-		e.writeConn.write("DELETE FROM activity_text WHERE segment = ?", segment)
-		for _, p := range index.encodePages() {
-			e.writeConn.write("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", segment, p.first, p.data)
-		}
-		return nil
-	})
-	return more, err
-}
-
-// addPageWords adds the words of a page, but not its prefix entries.
-func (x *segmentWords) addPageWords(data []byte) error {
-	damaged := false
-	err := eachPageEntry(data, func(word, records []byte, bitmap bool) bool {
-		if isPrefixEntry(word) {
-			return true
-		}
-		p, ok := decodePosting(records, bitmap)
-		damaged = !ok
-		x.words[string(word)] = p
-		return ok
-	})
-	if err == nil && damaged {
-		err = fmt.Errorf("a page of the text index: %w", errDamaged)
-	}
-	return err
-}
-
-func decodePosting(records []byte, isBitmap bool) (p postingList, ok bool) {
-	if isBitmap {
-		b, err := decodeBitmap(records)
-		if err != nil || b == nil {
-			return nil, false
-		}
-		return b.toPostingList(), true
-	}
-	for at := uint64(0); len(records) > 0; {
-		d, k := binary.Uvarint(records)
-		if at += d; k <= 0 || at >= chunkSize {
-			return nil, false
-		}
-		p = append(p, uint16(at))
-		records = records[k:]
-	}
-	return p, true
 }

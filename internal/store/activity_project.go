@@ -13,7 +13,7 @@ import (
 
 // errNotResumed means that the database was opened again and may be a different one. The projector must call
 // ResumePosition first.
-var errNotResumed = fmt.Errorf("%w: how far it is has to be looked up", activity.ErrAgain)
+var errNotResumed = fmt.Errorf("%w: its position must be read again", activity.ErrAgain)
 
 // ResumePosition returns the position in the spool up to which the database has all entries, and notes for the log.
 func (db *SQLite) ResumePosition(ctx context.Context) (activity.SpoolPosition, []string, error) {
@@ -95,7 +95,7 @@ func (db *SQLite) ProjectEntries(ctx context.Context, entries []activity.Entry, 
 
 func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	b := newProjectionBatch(entries)
-	p := projectionTx{e: e, nextKey: e.index.nextKey, rollUp: hourlyRollUp{map[hourlyGroupKey]hourlyGroupCounts{}, map[durationBucketKey]int64{}}, columnChanges: map[int64]map[int64]uint64{}}
+	p := projectionTx{e: e, nextKey: e.index.nextKey, rollUp: newHourlyRollUp(), columnChanges: map[int64]map[int64]uint64{}}
 	err := e.writeConn.runTx(ctx, func() error {
 		for i := range b.rows {
 			p.insertRecord(&b.rows[i])
@@ -111,15 +111,8 @@ func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.En
 				return err
 			}
 		}
-		for i := range entries {
-			if r, ok := entries[i].RequestedErasure(); ok {
-				if err := p.eraseFields(ctx, r); err != nil {
-					return err
-				}
-			}
-			if s := entries[i].Signature; s != nil {
-				saveSignedCheckpoint(e.writeConn, s)
-			}
+		if err := saveErasuresAndCheckpoints(ctx, e.writeConn, entries, p.eraseFields); err != nil {
+			return err
 		}
 		if err := p.rewriteChangedColumns(ctx); err != nil {
 			return err
@@ -148,7 +141,6 @@ func (e *sqliteEngine) publishProjection(p *projectionTx) {
 		t.columns[c.field][c.key-t.first] = c.value
 	}
 	e.index.nextKey = p.nextKey
-	e.index.setTextSegments(p.newSegments)
 	if e.toolUse != nil {
 		for k, n := range p.rollUp.hours {
 			e.toolUse.addHour(k, n.records, n.last)
@@ -168,8 +160,6 @@ type projectionTx struct {
 	refusedBytes int64         // total size of the new refusals
 	// columnChanges contains new values of records in chunks, by column and position.
 	columnChanges map[int64]map[int64]uint64
-	// newSegments are the segments of chunks that were indexed again.
-	newSegments map[int64][]indexedKeyRange
 }
 
 // valueChange is a new value of one field of a record.
@@ -185,23 +175,9 @@ const (
 )
 
 func (p *projectionTx) insertRecord(r *recordToInsert) {
-	var facts *activity.RecordFacts
-	var endSeq, hash, endHash, entry, outcome any
-	seq := int64(0)
-	if b := r.begin; b != nil {
-		facts, seq, hash, entry = &b.Facts, b.Seq, b.Hash[:], b.Payload
-		if b.Kind == activity.KindWhole {
-			endSeq = b.Seq
-		}
-	}
-	if d := r.end; d != nil {
-		facts, endSeq, endHash, outcome = &d.Facts, d.Seq, d.Hash[:], d.Payload
-		if r.begin == nil {
-			seq = d.BeginSeq
-		}
-	}
-	facts = completeRecordFacts(facts, r)
-	p.e.writeConn.write(insertActivity, p.nextKey, seq, endSeq, hash, endHash, entry, outcome)
+	row := r.toRow()
+	facts := row.facts
+	p.e.writeConn.write(insertActivity, p.nextKey, row.seq, row.endSeqOrNull(), bytesOrNull(row.hash), bytesOrNull(row.endHash), bytesOrNull(row.entry), bytesOrNull(row.outcome))
 	if facts.Type == activity.PolicyDecision && r.begin != nil {
 		p.e.rememberRefusalKey(r.begin.ID, p.nextKey)
 		p.refusedBytes += int64(len(r.begin.Payload))
@@ -209,24 +185,79 @@ func (p *projectionTx) insertRecord(r *recordToInsert) {
 	p.values = append(p.values, p.e.hashes.columnValues(facts))
 	p.times = append(p.times, facts.Time)
 	p.nextKey++
-	if endSeq != nil {
+	if row.ended {
 		p.rollUp.addRecord(facts)
 	}
 }
 
-// completeRecordFacts returns the facts of a row. If the end was read from the spool, it lacks the facts of the
-// beginning, and completeRecordFacts adds them.
-func completeRecordFacts(f *activity.RecordFacts, r *recordToInsert) *activity.RecordFacts {
-	if f.Type != "" {
-		return f
+// recordRow contains the values of the row of a record.
+type recordRow struct {
+	id                            string
+	seq, endSeq                   int64
+	ended                         bool
+	hash, endHash, entry, outcome []byte
+	facts                         *activity.RecordFacts
+}
+
+func (r *recordToInsert) toRow() recordRow {
+	var row recordRow
+	if b := r.begin; b != nil {
+		row = recordRow{id: b.ID, seq: b.Seq, endSeq: b.Seq, ended: b.Kind == activity.KindWhole, hash: b.Hash[:], entry: b.Payload, facts: &b.Facts}
 	}
-	facts := activity.RecordFacts{}
-	if r.begin != nil {
-		facts = r.begin.Facts.WithOutcome(f)
-	} else {
-		facts = decodeRecordFacts(nil, r.end.Payload)
+	if d := r.end; d != nil {
+		row.facts, row.endSeq, row.ended, row.endHash, row.outcome = &d.Facts, d.Seq, true, d.Hash[:], d.Payload
+		if r.begin == nil {
+			row.id, row.seq = d.ID, d.BeginSeq
+		}
 	}
+	if row.facts.Type == "" { // the end was read from the spool, and lacks the facts of the beginning
+		var facts activity.RecordFacts
+		if r.begin != nil {
+			facts = r.begin.Facts.WithOutcome(row.facts)
+		} else {
+			facts = decodeRecordFacts(nil, r.end.Payload)
+		}
+		row.facts = &facts
+	}
+	return row
+}
+
+func (r *recordRow) endSeqOrNull() any {
+	if r.ended {
+		return r.endSeq
+	}
+	return nil
+}
+
+func bytesOrNull(data []byte) any {
+	if data == nil {
+		return nil
+	}
+	return data
+}
+
+// factsOfLateEnd returns the facts of a record that ended. entry is its stored beginning.
+func factsOfLateEnd(end *activity.Entry, entry []byte) *activity.RecordFacts {
+	if end.Facts.Type != "" {
+		return &end.Facts
+	}
+	facts := decodeRecordFacts(entry, end.Payload)
 	return &facts
+}
+
+// saveErasuresAndCheckpoints erases the fields that the entries redact, and stores the checkpoints that sign entries.
+func saveErasuresAndCheckpoints(ctx context.Context, t sqlTx, entries []activity.Entry, erase func(context.Context, activity.FieldErasure) error) error {
+	for i := range entries {
+		if r, ok := entries[i].RequestedErasure(); ok {
+			if err := erase(ctx, r); err != nil {
+				return err
+			}
+		}
+		if s := entries[i].Signature; s != nil {
+			saveSignedCheckpoint(t, s)
+		}
+	}
+	return nil
 }
 
 // endStoredRecords stores the ends of records whose beginning is in the database.
@@ -245,11 +276,7 @@ func (p *projectionTx) endStoredRecords(ctx context.Context, late []*activity.En
 			p.insertRecord(&recordToInsert{end: end})
 			continue
 		}
-		facts := &end.Facts
-		if facts.Type == "" {
-			read := decodeRecordFacts(entry, end.Payload)
-			facts = &read
-		}
+		facts := factsOfLateEnd(end, entry)
 		p.e.writeConn.write(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
 		p.rollUp.addRecord(facts)
 		now := p.e.hashes.columnValues(facts)
@@ -280,7 +307,7 @@ func (p *projectionTx) noteFieldChange(key int64, f columnField, value uint64) {
 }
 
 // rewriteChangedColumns rewrites the columns of chunks with the values that noteFieldChange recorded. It skips missing
-// columns, which are written when a query needs them: see activity_backfill.go.
+// columns.
 func (p *projectionTx) rewriteChangedColumns(ctx context.Context) error {
 	for id, changes := range p.columnChanges {
 		values, err := readColumn(ctx, p.e.writeConn, id)
@@ -349,19 +376,19 @@ func (e *sqliteEngine) sealOldestChunk(ctx context.Context) error {
 }
 
 // UnfinishedRecords returns the records of this instance that have no end.
-func (s *commonStore) UnfinishedRecords(ctx context.Context) (out []activity.UnfinishedRecord, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, db sqlReader) error {
+func (s *commonStore) UnfinishedRecords(ctx context.Context) ([]activity.UnfinishedRecord, error) {
+	return viewed(ctx, s.db, func(ctx context.Context, db sqlReader) (out []activity.UnfinishedRecord, err error) {
 		var u activity.UnfinishedRecord
 		var entry []byte
-		return db.eachRow(ctx, scanTargets{&u.Seq, &entry}, func() error {
+		err = db.eachRow(ctx, scanTargets{&u.Seq, &entry}, func() error {
 			if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged record is left unchanged
 				u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
 				out = append(out, u)
 			}
 			return nil
 		}, "SELECT seq, entry FROM activity WHERE {instance = @instance AND} end_seq IS NULL ORDER BY seq")
+		return out, err
 	})
-	return out, err
 }
 
 // Sync makes projected entries survive a loss of power. SQLite syncs its WAL before it copies pages into the database

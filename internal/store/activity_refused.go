@@ -133,9 +133,9 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 		if c.refusedBytes, err = e.sizeOfMarkedRecords(ctx, first, c.refused); err != nil {
 			return err
 		}
-		if c.segments != nil { // the chunk is indexed again without the deleted records
+		if c.indexed { // the chunk is indexed again without the deleted records
 			deleteTextIndexOfChunks(e.writeConn, chunk, chunk+1)
-			if c.segments, err = e.indexChunkText(ctx, chunk); err != nil {
+			if err := e.indexChunkText(ctx, chunk); err != nil {
 				return err
 			}
 		}

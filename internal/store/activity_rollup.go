@@ -30,6 +30,10 @@ type durationBucketKey struct {
 	bucket int64
 }
 
+func newHourlyRollUp() hourlyRollUp {
+	return hourlyRollUp{map[hourlyGroupKey]hourlyGroupCounts{}, map[durationBucketKey]int64{}}
+}
+
 const microsecondsPerHour = 3600 * 1e6
 
 // hourOfMicros converts a time in microseconds to hours, both since 1970.

@@ -19,31 +19,12 @@ import (
 // ordered by time. The position of a record is 1,024 times the index of its chunk in the list, plus its index in the
 // chunk. A query selects positions.
 type recordSnapshot struct {
-	db      snapshotReader
+	db      sqlReader
 	chunks  []snapshotChunk
 	at      map[int64]*instanceChunks
 	sel     recordSelection
 	columns []columnField // columns that eachSelectedChunk reads, in addition to the time
 	window  int           // number of chunks that eachSelectedChunk counts together
-}
-
-// snapshotReader reads the rows of a snapshot.
-type snapshotReader interface {
-	// ofInstance returns a reader for statements about one instance.
-	ofInstance(instance int64) sqlReader
-	// eachColumn calls fn for the columns of the fields in ranges, range by range. n is the index of the range.
-	eachColumn(ctx context.Context, ranges []chunkRange, of []columnField, fn func(n int, f columnField, id chunkID, data []byte) error) error
-	// eachPage calls fn for the page of each segment in ranges that can contain a term.
-	eachPage(ctx context.Context, ranges []chunkRange, t searchTerm, fn func(s segmentID, data []byte) error) error
-	// eachFurtherPage calls fn for the following pages of segments that can contain more words with a prefix.
-	eachFurtherPage(ctx context.Context, segments []segmentID, t searchTerm, fn func(s segmentID, data []byte) error) error
-	// eachRecord reads the records with these keys, in order. It calls fn for each record that exists, with its index
-	// in keys. The record is valid until fn returns.
-	eachRecord(ctx context.Context, keys []recordKey, fn func(at int64, r *activity.Record)) error
-	// eachKeyOfID calls fn for each record with one of the IDs.
-	eachKeyOfID(ctx context.Context, ids map[string]int64, fn func(id string, instance, key int64)) error
-	// encodeCursor encodes the key of the last record of a page as a cursor.
-	encodeCursor(ctx context.Context, k recordKey) (string, error)
 }
 
 type (
@@ -118,15 +99,15 @@ func (v *recordSnapshot) eachRecordAt(ctx context.Context, positions []int64, fn
 	for i, position := range positions {
 		keys[i] = v.keyAt(position)
 	}
-	return v.db.eachRecord(ctx, keys, fn)
+	return eachRecord(ctx, v.db, keys, fn)
 }
 
 // repeatsByPosition converts the number of repetitions of refusals from record IDs to positions.
 func (v *recordSnapshot) repeatsByPosition(ctx context.Context, byID map[string]int64) (map[int64]int64, error) {
 	repeats := map[int64]int64{}
-	return repeats, v.db.eachKeyOfID(ctx, byID, func(id string, instance, key int64) {
-		if i, ok := v.indexOf(chunkID{instance, key / chunkSize}); ok {
-			repeats[int64(i)*chunkSize+key%chunkSize] = byID[id]
+	return repeats, v.db.eachKeyOfID(ctx, byID, func(id string, k recordKey) {
+		if i, ok := v.indexOf(chunkID{k.instance, k.key / chunkSize}); ok {
+			repeats[int64(i)*chunkSize+k.key%chunkSize] = byID[id]
 		}
 	})
 }
@@ -189,9 +170,8 @@ func (v *recordSnapshot) filterTime(ctx context.Context, in func(t int64) bool) 
 	})
 }
 
-// filterColumns calls deselect with the column of a field for each chunk in ranges. If a column is missing, it
-// deselects all records of the chunk. This happens if the chunk was pruned in the meantime or the disk could not write
-// the column.
+// filterColumns calls deselect with the column of a field for each chunk in ranges. If a column is missing because the
+// chunk was pruned in the meantime, it deselects all records of the chunk.
 func (v *recordSnapshot) filterColumns(ctx context.Context, ranges []chunkRange, f columnField, deselect func(c encodedColumn, words []uint64) error) error {
 	if len(ranges) == 0 {
 		return nil
@@ -334,7 +314,7 @@ func (v *recordSnapshot) eachSelectedChunk(ctx context.Context, most int64, fn f
 				b.countWindowAndAdvance()
 			}
 			if b.past < past[n] {
-				return errors.New("the database gave columns in another order")
+				return errors.New("the database returned the columns in another order")
 			}
 			return b.addColumn(f, id, data)
 		})
@@ -366,8 +346,7 @@ func (b *chunkWindow) windowChunks() []snapshotChunk {
 	return b.v.chunks[max(0, b.past-b.v.window):b.past]
 }
 
-// startWindow prepares the blocks of the chunks before past. If a column is missing because the disk could not write
-// it, its values are 0.
+// startWindow prepares the blocks of the chunks before past. The values of columns that are not read are 0.
 func (b *chunkWindow) startWindow() {
 	chunks := b.windowChunks()
 	for i := range chunks {

@@ -142,10 +142,10 @@ func setRecordBits(records []byte, bitmap bool, words []uint64) {
 	}
 }
 
-// indexTextOfAllChunks writes the text index of all chunks that have none.
-func (e *sqliteEngine) indexTextOfAllChunks(ctx context.Context) error {
+// repeatWhileMore calls a step until it reports that there is nothing more to do.
+func repeatWhileMore(ctx context.Context, step func(ctx context.Context) (more bool, err error)) error {
 	for {
-		if more, err := e.indexTextOfNextChunk(ctx); err != nil || !more {
+		if more, err := step(ctx); err != nil || !more {
 			return err
 		}
 	}
@@ -155,7 +155,7 @@ func (e *sqliteEngine) indexTextOfAllChunks(ctx context.Context) error {
 func (e *sqliteEngine) oldestUnindexedChunk() (chunk int64, n int) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	for i := len(e.index.chunks) - 1; i >= 0 && e.index.chunks[i].segments == nil; i-- {
+	for i := len(e.index.chunks) - 1; i >= 0 && !e.index.chunks[i].indexed; i-- {
 		chunk = e.index.firstChunk + int64(i)
 		n++
 	}
@@ -173,31 +173,24 @@ func (e *sqliteEngine) indexTextOfNextChunk(ctx context.Context) (more bool, err
 	if n == 0 {
 		return false, nil
 	}
-	var segments []indexedKeyRange
-	err = e.writeConn.runTx(ctx, func() (err error) {
-		segments, err = e.indexChunkText(ctx, chunk)
-		return err
-	})
-	if err != nil {
+	if err := e.writeConn.runTx(ctx, func() error { return e.indexChunkText(ctx, chunk) }); err != nil {
 		return false, err
 	}
 	e.mu.Lock()
-	e.index.chunks[chunk-e.index.firstChunk].segments = segments
+	e.index.chunks[chunk-e.index.firstChunk].indexed = true
 	e.mu.Unlock()
 	return n > 1, nil
 }
 
 // indexChunkText indexes the records of a chunk. It must run in a transaction.
-func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) (done []indexedKeyRange, err error) {
+func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) error {
 	c := e.writeConn
-	err = eachTextSegment(ctx, c, max(chunk*chunkSize, e.index.firstKey), (chunk+1)*chunkSize, func(first, past int64, pages []textIndexPage) {
+	return eachTextSegment(ctx, c, max(chunk*chunkSize, e.index.firstKey), (chunk+1)*chunkSize, func(first, past int64, pages []textIndexPage) {
 		for _, p := range pages {
 			c.write("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", first, p.first, p.data)
 		}
 		c.write("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", first, past)
-		done = append(done, indexedKeyRange{first, past})
 	})
-	return done, err
 }
 
 // eachTextSegment splits the texts of the records in [first, past) into words. It calls save with the pages of each

@@ -52,9 +52,6 @@ func (e *sqliteEngine) tidyStep(ctx context.Context, now time.Time, keep activit
 	if _, n := e.oldestUnindexedChunk(); n > 0 && (idle || n > maxUnindexed) {
 		return e.indexTextOfNextChunk(ctx)
 	}
-	if idle {
-		return e.addPrefixesToNextSegment(ctx)
-	}
 	return false, nil
 }
 

@@ -33,15 +33,11 @@ func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage
 }
 
 // ToolUse returns how often each tool was called, for all records in the log.
-func (db *Postgres) ToolUse(ctx context.Context) (used map[[2]string]activity.ToolUsage, err error) {
-	err = db.view(ctx, func(ctx context.Context, r sqlReader) error {
-		used, err = readToolUse(ctx, r)
-		return err
-	})
-	return used, err
+func (db *Postgres) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage, error) {
+	return viewed(ctx, db, readToolUse)
 }
 
-func readToolUse(ctx context.Context, r sqlReader) (toolUseCounts, error) {
+func readToolUse(ctx context.Context, r sqlReader) (map[[2]string]activity.ToolUsage, error) {
 	used := toolUseCounts{}
 	var k hourlyGroupKey
 	var records, last int64
@@ -54,14 +50,13 @@ func readToolUse(ctx context.Context, r sqlReader) (toolUseCounts, error) {
 
 // CallsByServer returns the number of calls of each server that ended since a time, rounded down to the hour.
 func (s *commonStore) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
-	calls := map[string]int64{}
-	err := s.db.view(ctx, func(ctx context.Context, r sqlReader) error {
+	return viewed(ctx, s.db, func(ctx context.Context, r sqlReader) (map[string]int64, error) {
+		calls := map[string]int64{}
 		var server string
 		var n int64
-		return r.eachRow(ctx, scanTargets{&server, &n}, func() error { calls[server] = n; return nil },
+		return calls, r.eachRow(ctx, scanTargets{&server, &n}, func() error { calls[server] = n; return nil },
 			"SELECT server, sum(records){::bigint} FROM activity_hour WHERE hour >= ? AND type = ? GROUP BY server", hourOfMicros(since.UnixMicro()), string(activity.ToolCall))
 	})
-	return calls, err
 }
 
 // ServerUse returns the usage of each server in the latest hours, including the current hour.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"mcpproxy/internal/catalog/tool"
@@ -132,34 +133,37 @@ func insertProposal(t sqlTx, p *approval.ServerProposal) {
 		p.Name, []byte(p.Server), p.By, p.At.UnixMicro())
 }
 
+// pinColumns returns the values of the columns fingerprint, hints, author and time.
+func pinColumns(p *approval.Pin) []any {
+	if p == nil {
+		return make([]any, 4)
+	}
+	return []any{p.Fingerprint[:], string(p.Hints.AppendJSON(nil)), p.By, p.At.UnixMicro()}
+}
+
+// blockColumns returns the values of the columns fingerprint, author and time.
+func blockColumns(b *approval.Block) []any {
+	if b == nil {
+		return make([]any, 3)
+	}
+	return []any{b.Fingerprint[:], b.By, b.At.UnixMicro()}
+}
+
 // upsertDecision stores the decision about a tool or primitive. If row has no definition, the stored one is kept.
 func upsertDecision(t sqlTx, server string, row approval.DecisionRow) {
-	values := make([]any, 20)
-	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
-	if p := row.Pin; p != nil {
-		values[2], values[3] = p.Fingerprint[:], string(p.Hints.AppendJSON(nil))
-		values[5], values[6] = p.By, p.At.UnixMicro()
-		if was := p.Before; was != nil {
-			if p := was.Pin; p != nil {
-				values[13], values[14] = p.Fingerprint[:], string(p.Hints.AppendJSON(nil))
-				values[15], values[16] = p.By, p.At.UnixMicro()
-			}
-			if b := was.Block; b != nil {
-				values[17], values[18], values[19] = b.Fingerprint[:], b.By, b.At.UnixMicro()
-			}
-		}
-		if row.Definition != nil {
-			values[4] = []byte(row.Definition)
+	off, before, definition := make([]any, 2), approval.ReplacedDecision{}, []byte(nil)
+	if row.Off != nil {
+		off = []any{row.Off.By, row.Off.At.UnixMicro()}
+	}
+	if row.Pin != nil {
+		definition = row.Definition
+		if row.Pin.Before != nil {
+			before = *row.Pin.Before
 		}
 	}
-	if b := row.Block; b != nil {
-		values[7], values[8], values[9] = b.Fingerprint[:], b.By, b.At.UnixMicro()
-	}
-	if off := row.Off; off != nil {
-		values[10], values[11] = off.By, off.At.UnixMicro()
-	}
-	t.write(`INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
-			blocked, blocked_by, blocked_at, off_by, off_at, kind,
+	values := slices.Concat([]any{server, row.Tool, string(row.Kind), bytesOrNull(definition)}, pinColumns(row.Pin), blockColumns(row.Block), off,
+		pinColumns(before.Pin), blockColumns(before.Block))
+	t.write(`INSERT INTO approval (server, tool, kind, definition, approved, hints, approved_by, approved_at, blocked, blocked_by, blocked_at, off_by, off_at,
 			before, before_hints, before_by, before_at, before_blocked, before_blocked_by, before_blocked_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (server, kind, tool) DO UPDATE SET
@@ -189,8 +193,8 @@ func (s *commonStore) LoadApprovals(ctx context.Context) (saved approval.StoredD
 	return saved, err
 }
 
-func readApprovals(ctx context.Context, r sqlReader) (approval.StoredDecisions, error) {
-	saved := approval.StoredDecisions{Tools: map[string][]approval.DecisionRow{}}
+func readApprovals(ctx context.Context, r sqlReader) (saved approval.StoredDecisions, err error) {
+	saved.Tools = map[string][]approval.DecisionRow{}
 	var lost int64
 	found, err := r.firstRow(ctx, scanTargets{&lost}, "SELECT lost FROM {decisions|approval_origin}")
 	if err == nil && !found {
@@ -199,85 +203,106 @@ func readApprovals(ctx context.Context, r sqlReader) (approval.StoredDecisions, 
 	if saved.Lost = lost != 0; err != nil {
 		return saved, err
 	}
-	var server string
-	var approved, blocked []byte
-	var hints, approvedBy, blockedBy, offBy sql.NullString
-	var approvedAt, blockedAt, offAt sql.NullInt64
-	var was, wasBlocked []byte
-	var wasHints, wasBy, wasBlockedBy sql.NullString
-	var wasAt, wasBlockedAt sql.NullInt64
-	mark := func(by sql.NullString, at sql.NullInt64) approval.AuthorAndTime {
-		return approval.AuthorAndTime{By: by.String, At: time.UnixMicro(at.Int64)}
+	for _, read := range []func(context.Context, sqlReader, *approval.StoredDecisions) error{readLaunches, readProposals, readHeld, readDecisions} {
+		if err := read(ctx, r, &saved); err != nil {
+			return saved, err
+		}
 	}
-	if err := r.eachRow(ctx, scanTargets{&server, &approved, &approvedBy, &approvedAt}, func() error {
-		l := approval.ApprovedLaunch{Server: server, AuthorAndTime: mark(approvedBy, approvedAt)}
-		err := parseFingerprint(&l.Fingerprint, approved)
+	return saved, nil
+}
+
+func readLaunches(ctx context.Context, r sqlReader, saved *approval.StoredDecisions) error {
+	var server string
+	var s storedDecision
+	return r.eachRow(ctx, append(scanTargets{&server}, s.blockTargets()...), func() error {
+		l := approval.ApprovedLaunch{Server: server, AuthorAndTime: s.authorAndTime()}
+		err := parseFingerprint(&l.Fingerprint, s.fingerprint)
 		saved.Launches = append(saved.Launches, l)
 		return err
-	}, "SELECT server, fingerprint, approved_by, approved_at FROM launch ORDER BY server"); err != nil {
-		return saved, err
-	}
+	}, "SELECT server, fingerprint, approved_by, approved_at FROM launch ORDER BY server")
+}
+
+func readProposals(ctx context.Context, r sqlReader, saved *approval.StoredDecisions) error {
 	var name string
-	var proposed []byte
-	if err := r.eachRow(ctx, scanTargets{&name, &proposed, &approvedBy, &approvedAt}, func() error {
-		saved.Proposals = append(saved.Proposals, approval.ServerProposal{Name: name, Server: proposed, AuthorAndTime: mark(approvedBy, approvedAt)})
+	var server []byte
+	var s storedDecision
+	return r.eachRow(ctx, scanTargets{&name, &server, &s.by, &s.at}, func() error {
+		saved.Proposals = append(saved.Proposals, approval.ServerProposal{Name: name, Server: server, AuthorAndTime: s.authorAndTime()})
 		return nil
-	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id"); err != nil {
-		return saved, err
-	}
-	var kind string
+	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id")
+}
+
+func readHeld(ctx context.Context, r sqlReader, saved *approval.StoredDecisions) error {
+	var server, kind, name string
+	var fingerprint []byte
 	var since int64
-	if err := r.eachRow(ctx, scanTargets{&server, &kind, &name, &approved, &since}, func() error {
+	return r.eachRow(ctx, scanTargets{&server, &kind, &name, &fingerprint, &since}, func() error {
 		h := approval.HeldDefinition{Kind: tool.DefinitionKind(kind), Tool: name, Since: time.UnixMicro(since)}
-		err := parseFingerprint(&h.Fingerprint, approved)
+		err := parseFingerprint(&h.Fingerprint, fingerprint)
 		if saved.Held == nil {
 			saved.Held = map[string][]approval.HeldDefinition{}
 		}
 		saved.Held[server] = append(saved.Held[server], h)
 		return err
-	}, "SELECT server, kind, name, fingerprint, since FROM held ORDER BY server, kind, name"); err != nil {
-		return saved, err
-	}
-	err = r.eachRow(ctx, scanTargets{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
-		&blocked, &blockedBy, &blockedAt, &offBy, &offAt,
-		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
-		row := approval.DecisionRow{Kind: tool.DefinitionKind(kind), Tool: name}
-		if approved != nil {
-			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), AuthorAndTime: mark(approvedBy, approvedAt)}
-			row.Pin.Before, err = newReplacedDecision(was, wasHints.String, mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
-			err = errors.Join(err, parseFingerprint(&row.Pin.Fingerprint, approved))
-		}
-		if blocked != nil {
-			row.Block = &approval.Block{AuthorAndTime: mark(blockedBy, blockedAt)}
-			err = errors.Join(err, parseFingerprint(&row.Block.Fingerprint, blocked))
-		}
-		if offBy.Valid {
-			m := mark(offBy, offAt)
-			row.Off = &m
-		}
-		saved.Tools[server] = append(saved.Tools[server], row)
-		return err
-	}, `SELECT server, kind, tool, approved, hints, approved_by, approved_at,
-		blocked, blocked_by, blocked_at, off_by, off_at,
-		before, before_hints, before_by, before_at, before_blocked, before_blocked_by, before_blocked_at FROM approval`)
-	return saved, err
+	}, "SELECT server, kind, name, fingerprint, since FROM held ORDER BY server, kind, name")
 }
 
-// newReplacedDecision returns the decision that an approval replaced, or nil if there was none.
-func newReplacedDecision(approved []byte, hints string, by approval.AuthorAndTime, blocked []byte, blockedBy approval.AuthorAndTime) (was *approval.ReplacedDecision, err error) {
-	if approved == nil && blocked == nil {
+func readDecisions(ctx context.Context, r sqlReader, saved *approval.StoredDecisions) error {
+	var server, kind, name string
+	var pin, block, off, before, blockBefore storedDecision
+	to := slices.Concat(scanTargets{&server, &kind, &name}, pin.pinTargets(), block.blockTargets(), scanTargets{&off.by, &off.at}, before.pinTargets(), blockBefore.blockTargets())
+	return r.eachRow(ctx, to, func() error {
+		row := approval.DecisionRow{Kind: tool.DefinitionKind(kind), Tool: name}
+		var errs [4]error
+		row.Pin, errs[0] = pin.toPin()
+		row.Block, errs[1] = block.toBlock()
+		if off.by.Valid {
+			m := off.authorAndTime()
+			row.Off = &m
+		}
+		if row.Pin != nil && (before.fingerprint != nil || blockBefore.fingerprint != nil) {
+			row.Pin.Before = &approval.ReplacedDecision{}
+			row.Pin.Before.Pin, errs[2] = before.toPin()
+			row.Pin.Before.Block, errs[3] = blockBefore.toBlock()
+		}
+		saved.Tools[server] = append(saved.Tools[server], row)
+		return errors.Join(errs[:]...)
+	}, `SELECT server, kind, tool, approved, hints, approved_by, approved_at, blocked, blocked_by, blocked_at, off_by, off_at,
+		before, before_hints, before_by, before_at, before_blocked, before_blocked_by, before_blocked_at FROM approval`)
+}
+
+// storedDecision contains the columns of an approval or a block. If there is none, the fingerprint is nil.
+type storedDecision struct {
+	fingerprint []byte
+	hints       sql.NullString // only of an approval
+	by          sql.NullString
+	at          sql.NullInt64
+}
+
+func (s *storedDecision) pinTargets() scanTargets {
+	return scanTargets{&s.fingerprint, &s.hints, &s.by, &s.at}
+}
+
+func (s *storedDecision) blockTargets() scanTargets { return scanTargets{&s.fingerprint, &s.by, &s.at} }
+
+func (s *storedDecision) authorAndTime() approval.AuthorAndTime {
+	return approval.AuthorAndTime{By: s.by.String, At: time.UnixMicro(s.at.Int64)}
+}
+
+func (s *storedDecision) toPin() (*approval.Pin, error) {
+	if s.fingerprint == nil {
 		return nil, nil
 	}
-	was = &approval.ReplacedDecision{}
-	if approved != nil {
-		was.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), AuthorAndTime: by}
-		err = parseFingerprint(&was.Pin.Fingerprint, approved)
+	p := &approval.Pin{Hints: tool.ParseHints(json.RawMessage(s.hints.String)), AuthorAndTime: s.authorAndTime()}
+	return p, parseFingerprint(&p.Fingerprint, s.fingerprint)
+}
+
+func (s *storedDecision) toBlock() (*approval.Block, error) {
+	if s.fingerprint == nil {
+		return nil, nil
 	}
-	if blocked != nil {
-		was.Block = &approval.Block{AuthorAndTime: blockedBy}
-		err = errors.Join(err, parseFingerprint(&was.Block.Fingerprint, blocked))
-	}
-	return was, err
+	b := &approval.Block{AuthorAndTime: s.authorAndTime()}
+	return b, parseFingerprint(&b.Fingerprint, s.fingerprint)
 }
 
 func parseFingerprint(to *tool.Fingerprint, stored []byte) error {
@@ -289,10 +314,8 @@ func parseFingerprint(to *tool.Fingerprint, stored []byte) error {
 
 // ApprovedDefinition returns the approved definition of a tool or primitive, or nil if there is none.
 func (s *commonStore) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error) {
-	var raw []byte
-	err := s.db.view(ctx, func(ctx context.Context, r sqlReader) error {
-		_, err := r.firstRow(ctx, scanTargets{&raw}, "SELECT definition FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(kind), id.Tool)
-		return err
+	return viewed(ctx, s.db, func(ctx context.Context, r sqlReader) (raw json.RawMessage, err error) {
+		_, err = r.firstRow(ctx, scanTargets{(*[]byte)(&raw)}, "SELECT definition FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(kind), id.Tool)
+		return raw, err
 	})
-	return raw, err
 }

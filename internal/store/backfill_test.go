@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestClientsOfAnOlderDatabase checks that a query adds the client column to a database of a version without it.
+// TestClientsOfAnOlderDatabase checks that opening a database of a version without the client column adds the column.
 func TestClientsOfAnOlderDatabase(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()

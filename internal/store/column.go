@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -270,15 +269,6 @@ func readColumn(ctx context.Context, db querier, id int64) ([]uint64, error) {
 		return nil, err
 	}
 	return decodeColumn(data)
-}
-
-// eachColumn calls fn for the columns of a field in the chunks [from, past), in order. data is valid only during the
-// call of fn.
-func eachColumn(ctx context.Context, db querier, f columnField, from, past int64, fn func(chunk int64, data []byte) error) error {
-	var id int64
-	var data sql.RawBytes
-	return eachRow(ctx, db, scanTargets{&id, &data}, func() error { return fn(id-columnRowID(f, 0), data) },
-		"SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnRowID(f, from), columnRowID(f, past))
 }
 
 // deselectUnwantedRecords clears the bits in sel of all records that have none of the wanted values.

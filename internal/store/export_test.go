@@ -39,11 +39,8 @@ func (db *SQLite) DurationColumns(ctx context.Context) (durations, own []uint64,
 		field columnField
 		to    *[]uint64
 	}{{fieldDuration, &durations}, {fieldOwnTime, &own}} {
-		if err := db.engine.backfillColumns(ctx, c.field); err != nil {
-			return nil, nil, err
-		}
 		x := &db.engine.index
-		err := eachColumn(ctx, db.engine.reads, c.field, x.firstChunk, x.firstChunk+int64(len(x.chunks)), func(_ int64, data []byte) error {
+		err := sqliteReader{db.engine.reads}.eachColumn(ctx, x.storedChunks(), []columnField{c.field}, func(_ int, _ columnField, _ chunkID, data []byte) error {
 			values, err := decodeColumn(data)
 			*c.to = append(*c.to, values...)
 			return err

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// LearnedSession is a reason why clients need a session of their own with a server.
+// LearnedSession is a reason why clients need their own session with a server.
 type LearnedSession struct {
 	Server string
 	Launch []byte // fingerprint of the launch that it was learned of
@@ -25,16 +25,14 @@ func (s *commonStore) SaveLearnedSession(ctx context.Context, l LearnedSession) 
 }
 
 // LearnedSessions returns all stored needs, sorted by server and need.
-func (s *commonStore) LearnedSessions(ctx context.Context) (all []LearnedSession, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, r sqlReader) error {
+func (s *commonStore) LearnedSessions(ctx context.Context) ([]LearnedSession, error) {
+	return viewed(ctx, s.db, func(ctx context.Context, r sqlReader) ([]LearnedSession, error) {
 		var one LearnedSession
 		var launch []byte
 		var since int64
-		return r.eachRow(ctx, scanTargets{&one.Server, &launch, &one.Need, &since}, func() error {
+		return collectRows(ctx, r, scanTargets{&one.Server, &launch, &one.Need, &since}, func() (LearnedSession, error) {
 			one.Launch, one.Since = bytes.Clone(launch), time.UnixMicro(since)
-			all = append(all, one)
-			return nil
+			return one, nil
 		}, "SELECT server, launch, need, since FROM learned_session ORDER BY server, need")
 	})
-	return all, err
 }

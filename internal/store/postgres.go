@@ -195,7 +195,7 @@ func (db *Postgres) Close() error {
 }
 
 // withReadConn runs fn with a connection for reading.
-func (db *Postgres) withReadConn(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
+func (db *Postgres) withReadConn(ctx context.Context, fn func(ctx context.Context, c *pgConn) error) error {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return err
@@ -203,18 +203,18 @@ func (db *Postgres) withReadConn(ctx context.Context, fn func(ctx context.Contex
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return e.withReadConn(ctx, func(ctx context.Context, c *pgConn) error { return fn(ctx, e, c) })
+	return e.withReadConn(ctx, fn)
 }
 
 // withSnapshotTx runs fn in a transaction that reads one consistent snapshot.
-func (db *Postgres) withSnapshotTx(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
-	return db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
-		return c.runTx(ctx, beginRead, func() error { return fn(ctx, e, c) })
+func (db *Postgres) withSnapshotTx(ctx context.Context, fn func(ctx context.Context, c *pgConn) error) error {
+	return db.withReadConn(ctx, func(ctx context.Context, c *pgConn) error {
+		return c.runTx(ctx, beginRead, func() error { return fn(ctx, c) })
 	})
 }
 
 // writeTx runs fn in a transaction of the writing connection.
-func (db *Postgres) writeTx(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
+func (db *Postgres) writeTx(ctx context.Context, fn func(ctx context.Context, c *pgConn) error) error {
 	for {
 		e, err := db.waitOpen(ctx)
 		if err != nil {
@@ -223,10 +223,7 @@ func (db *Postgres) writeTx(ctx context.Context, fn func(ctx context.Context, e 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err = e.withWriteConn(func(ctx context.Context, c *pgConn) error {
-			return c.runTx(ctx, beginWrite, func() error { return fn(ctx, e, c) })
-		})
-		if !errors.Is(err, errTxNotStarted) {
+		if err = e.writeTx(fn); !errors.Is(err, errTxNotStarted) {
 			return err
 		}
 	}
@@ -234,7 +231,7 @@ func (db *Postgres) writeTx(ctx context.Context, fn func(ctx context.Context, e 
 
 // update implements transactor.
 func (db *Postgres) update(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error {
-	return db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(ctx, c) })
+	return db.writeTx(ctx, func(ctx context.Context, c *pgConn) error { return fn(ctx, c) })
 }
 
 func (db *Postgres) updateDurably(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error {
@@ -265,11 +262,11 @@ func (db *Postgres) decide(ctx context.Context, always bool, payload string, fn 
 }
 
 func (db *Postgres) view(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
-	return db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(ctx, c) })
+	return db.withReadConn(ctx, func(ctx context.Context, c *pgConn) error { return fn(ctx, c) })
 }
 
 func (db *Postgres) snapshot(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
-	return db.withSnapshotTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(ctx, c) })
+	return db.withSnapshotTx(ctx, func(ctx context.Context, c *pgConn) error { return fn(ctx, c) })
 }
 
 func (db *Postgres) load(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
@@ -317,12 +314,9 @@ type pgEngine struct {
 	hashes   hashCache
 	resumed  bool
 	position pgSpoolPosition // position after the last projection
-	// prefixedUpTo is the last segment that is known to have prefix entries. Later segments may lack them.
-	prefixedUpTo segmentID
 
-	listener    *pgConn
-	agePruning  agePruneLimiter // only for Tidy
-	allPrefixed atomic.Bool     // every segment has prefix entries, or another instance is about to write them
+	listener   *pgConn
+	agePruning agePruneLimiter // only for Tidy
 
 	readSlots   chan struct{} // contains one token for each reader in use
 	idleReaders chan *pgConn  // reading connections that are not in use
@@ -470,6 +464,13 @@ func (e *pgEngine) withWriteConn(fn func(ctx context.Context, c *pgConn) error) 
 		return fmt.Errorf("%w: %w", errTxNotStarted, context.Cause(e.live()))
 	}
 	return e.endEngineIfConnLost(e.writer, fn(e.live(), e.writer))
+}
+
+// writeTx runs fn in a transaction of the writing connection.
+func (e *pgEngine) writeTx(fn func(ctx context.Context, c *pgConn) error) error {
+	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
+		return c.runTx(ctx, beginWrite, func() error { return fn(ctx, c) })
+	})
 }
 
 // withReadConn waits for a reading connection, and runs fn with it.

@@ -10,7 +10,7 @@ import (
 // EachChainPart.
 func (db *Postgres) EachOtherInstance(ctx context.Context, fn func(name string, chain activity.ChainReader) error) error {
 	stopped := ctx.Err
-	return db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	return db.withSnapshotTx(ctx, func(ctx context.Context, c *pgConn) error {
 		type other struct {
 			id         int64
 			name, host string
@@ -18,7 +18,7 @@ func (db *Postgres) EachOtherInstance(ctx context.Context, fn func(name string, 
 		var o other
 		var all []other
 		if err := c.eachRow(ctx, scanTargets{&o.id, &o.name, &o.host}, func() error { all = append(all, o); return nil },
-			"SELECT id, name, host FROM instance WHERE id <> $1 AND seq > 0 ORDER BY id", e.instance); err != nil {
+			"SELECT id, name, host FROM instance WHERE id <> $1 AND seq > 0 ORDER BY id", c.instance); err != nil {
 			return err
 		}
 		for _, o := range all {

@@ -21,8 +21,11 @@ func TestPostgresWriteOfAnEndedEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	write := func(fn func(context.Context, *pgEngine, *pgConn) error) error { return db.writeTx(t.Context(), fn) }
-	err = write(func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	e, err := db.waitOpen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.writeTx(t.Context(), func(ctx context.Context, c *pgConn) error {
 		e.cancel(errors.New("the connection that listens has ended"))
 		_, err := c.exec(ctx, "SELECT 1")
 		return err
@@ -30,7 +33,7 @@ func TestPostgresWriteOfAnEndedEngine(t *testing.T) {
 	if !errors.Is(err, activity.ErrAgain) {
 		t.Errorf("the error does not allow repeating the transaction: %v", err)
 	}
-	if err := write(func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+	if err := db.writeTx(t.Context(), func(ctx context.Context, c *pgConn) error {
 		_, err := c.exec(ctx, "SELECT 1")
 		return err
 	}); err != nil {

@@ -16,6 +16,7 @@ type RemoteChanges struct {
 	Tokens     bool
 	Presence   bool     // a new statement or a changed anchor
 	Questions  bool     // a changed question or lease
+	Pause      bool     // calls were paused or resumed
 	LogNotices []string // notifications for ReadRemoteCallEvents; nil if there are none
 	LogMissed  bool     // there are more new records than LogNotices describes
 }
@@ -34,7 +35,7 @@ func (n *remoteChangeInbox) merge(s RemoteChanges) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pending.All, n.pending.Tokens, n.pending.LogMissed = n.pending.All || s.All, n.pending.Tokens || s.Tokens, n.pending.LogMissed || s.LogMissed || s.All
-	n.pending.Questions, n.pending.Presence = n.pending.Questions || s.Questions, n.pending.Presence || s.Presence
+	n.pending.Questions, n.pending.Presence, n.pending.Pause = n.pending.Questions || s.Questions, n.pending.Presence || s.Presence, n.pending.Pause || s.Pause
 	if n.pending.LogNotices = append(n.pending.LogNotices, s.LogNotices...); len(n.pending.LogNotices) > maxLogNotices {
 		n.pending.LogNotices, n.pending.LogMissed = nil, true
 	}
@@ -56,6 +57,7 @@ const (
 	notifyTokens    = "tokens"
 	notifyQuestions = "asks"
 	notifyPresence  = "presence"
+	notifyPause     = "pause"
 	notifyServer    = "server " // true or false, a space, the name of the server
 )
 
@@ -69,6 +71,8 @@ func (n *remoteChangeInbox) addNotification(payload string) {
 		n.merge(RemoteChanges{Tokens: true})
 	case payload == notifyPresence:
 		n.merge(RemoteChanges{Presence: true})
+	case payload == notifyPause:
+		n.merge(RemoteChanges{Pause: true})
 	case payload == notifyQuestions:
 		n.merge(RemoteChanges{Questions: true})
 	case isServer:

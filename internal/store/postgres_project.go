@@ -38,7 +38,7 @@ func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry
 			return errNotResumed
 		}
 		e.resumed = false
-		p := pgProjectionTx{e: e, c: c, rollUp: hourlyRollUp{map[hourlyGroupKey]hourlyGroupCounts{}, map[durationBucketKey]int64{}}, changedChunks: map[int64]bool{}}
+		p := pgProjectionTx{e: e, c: c, rollUp: newHourlyRollUp(), changedChunks: map[int64]bool{}}
 		err := c.runTx(ctx, beginWrite, func() error { return p.projectEntries(ctx, entries, pos) })
 		e.resumed = err == nil
 		if err == nil {
@@ -89,15 +89,8 @@ func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.
 	if err := p.updateRefusalCounts(ctx, b.repeats); err != nil {
 		return err
 	}
-	for i := range entries {
-		if r, ok := entries[i].RequestedErasure(); ok {
-			if err := p.eraseFields(ctx, r); err != nil {
-				return err
-			}
-		}
-		if s := entries[i].Signature; s != nil {
-			saveSignedCheckpoint(p.c, s)
-		}
+	if err := saveErasuresAndCheckpoints(ctx, p.c, entries, p.eraseFields); err != nil {
+		return err
 	}
 	p.saveRollUp()
 	for chunk := range p.changedChunks {
@@ -118,36 +111,16 @@ func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.
 	return nil
 }
 
-func numberOrNull(n int64, there bool) any {
-	if there {
-		return n
-	}
-	return nil
-}
-
 // addRecord adds a row.
 func (p *pgProjectionTx) addRecord(r *recordToInsert) {
-	var facts *activity.RecordFacts
-	var hash, endHash, entry, outcome []byte
-	var seq, endSeq int64
-	id, ended := "", true
-	if b := r.begin; b != nil {
-		id, facts, seq, endSeq, hash, entry = b.ID, &b.Facts, b.Seq, b.Seq, b.Hash[:], b.Payload
-		ended = b.Kind == activity.KindWhole
-	}
-	if d := r.end; d != nil {
-		facts, endSeq, endHash, outcome, ended = &d.Facts, d.Seq, d.Hash[:], d.Payload, true
-		if r.begin == nil {
-			id, seq = d.ID, d.BeginSeq
-		}
-	}
-	f := cleanPgRecordFacts(completeRecordFacts(facts, r))
-	p.order = max(p.order, id)
-	p.rows.addRow(int32(p.e.instance), p.nextKey, id, p.order, seq, numberOrNull(endSeq, ended), hash, endHash, entry, outcome, f.Time,
+	row := r.toRow()
+	f := cleanPgRecordFacts(row.facts)
+	p.order = max(p.order, row.id)
+	p.rows.addRow(int32(p.e.instance), p.nextKey, row.id, p.order, row.seq, row.endSeqOrNull(), row.hash, row.endHash, row.entry, row.outcome, f.Time,
 		string(f.Type), string(f.Status), f.Server, f.Tool, f.Session, f.Request, f.Intent, f.Sensitivity, f.Actor, f.Client, f.ErrorCode,
 		f.Duration, f.OwnTime, f.Repeats)
 	p.nextKey++
-	if ended {
+	if row.ended {
 		p.rollUp.addRecord(f)
 	}
 }
@@ -194,12 +167,7 @@ func (p *pgProjectionTx) endStoredRecords(ctx context.Context, late []*activity.
 			continue
 		}
 		delete(open, end.ID)
-		facts := &end.Facts
-		if facts.Type == "" {
-			read := decodeRecordFacts(b.entry, end.Payload)
-			facts = &read
-		}
-		f := cleanPgRecordFacts(facts)
+		f := cleanPgRecordFacts(factsOfLateEnd(end, b.entry))
 		p.rollUp.addRecord(f)
 		p.c.write(`UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
 			WHERE instance = $1 AND key = $2`, p.e.instance, b.key, end.Seq, end.Hash[:], end.Payload, string(f.Status), f.ErrorCode, f.Duration, f.OwnTime)
@@ -235,7 +203,8 @@ func (p *pgProjectionTx) updateRefusalCounts(ctx context.Context, repeats []*act
 	return nil
 }
 
-// saveRollUp adds the changes of the transaction to the hourly counts, using two statements.
+// saveRollUp adds the changes of the transaction to the hourly counts, using two statements. A statement for each group,
+// as in SQLite, would cost more than all other work for a record if a batch has many groups.
 func (p *pgProjectionTx) saveRollUp() {
 	var texts [5][]string
 	var numbers [5][]int64

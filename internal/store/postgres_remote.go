@@ -12,7 +12,7 @@ import (
 // ReadRemoteCallEvents reads the beginnings and ends of calls in other instances that the notifications announce. The
 // events have no positions in the chain. missed reports whether there were more.
 func (db *Postgres) ReadRemoteCallEvents(ctx context.Context, told []string) (steps []activity.EntryEvent, missed bool, err error) {
-	err = db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+	err = db.withReadConn(ctx, func(ctx context.Context, c *pgConn) error {
 		for _, payload := range told {
 			var numbers []int64
 			for _, text := range strings.Fields(strings.TrimPrefix(payload, notifyLog)) {

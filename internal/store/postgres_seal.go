@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 
 	"mcpproxy/internal/store/activity"
 )
@@ -122,15 +121,6 @@ func (p *pgProjectionTx) resealChunk(ctx context.Context, chunk int64) error {
 	return nil
 }
 
-// indexTextOfAllChunks writes the text index of all chunks, of all instances, that have none.
-func (db *Postgres) indexTextOfAllChunks(ctx context.Context) error {
-	for {
-		if more, err := db.indexTextOfNextChunk(ctx); err != nil || !more {
-			return err
-		}
-	}
-}
-
 // indexTextOfNextChunk indexes one chunk, and reports whether there may be more. If another instance is doing the same,
 // indexTextOfNextChunk waits for its lock and finds the chunk indexed.
 func (db *Postgres) indexTextOfNextChunk(ctx context.Context) (found bool, err error) {
@@ -139,11 +129,11 @@ func (db *Postgres) indexTextOfNextChunk(ctx context.Context) (found bool, err e
 		found, err = c.firstRow(ctx, scanTargets{&instance, &chunk}, "SELECT instance, chunk FROM activity_chunk WHERE NOT indexed LIMIT 1"+lock)
 		return err
 	}
-	err = db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return look(ctx, c, "") })
+	err = db.withReadConn(ctx, func(ctx context.Context, c *pgConn) error { return look(ctx, c, "") })
 	if err != nil || !found {
 		return false, err
 	}
-	err = db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+	err = db.writeTx(ctx, func(ctx context.Context, c *pgConn) error {
 		if err := look(ctx, c, " FOR UPDATE"); err != nil || !found {
 			found = true // another instance has indexed the chunk
 			return err
@@ -171,35 +161,4 @@ func pgIndexChunkText(ctx context.Context, c *pgConn, instance, chunk int64) err
 	}
 	_, err := c.exec(ctx, "UPDATE activity_chunk SET indexed = true WHERE instance = $1 AND chunk = $2", instance, chunk)
 	return err
-}
-
-// addPrefixesToNextSegment rewrites one segment of an older version with prefix entries. It needs only the pages of the
-// segment. It reports whether there may be more such segments.
-func (db *Postgres) addPrefixesToNextSegment(ctx context.Context) (more bool, err error) {
-	err = db.writeTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
-		at := e.prefixedUpTo
-		more, err = c.firstRow(ctx, scanTargets{&at.instance, &at.segment}, `SELECT instance, segment FROM activity_segment s WHERE (instance, segment) > ($1, $2)
-			AND NOT EXISTS (SELECT FROM activity_text t WHERE t.instance = s.instance AND t.segment = s.segment AND t.first = '\x00')
-			ORDER BY instance, segment LIMIT 1 FOR UPDATE SKIP LOCKED`, at.instance, at.segment)
-		if err != nil || !more {
-			e.allPrefixed.Store(err == nil)
-			return err
-		}
-		e.prefixedUpTo = at // an unreadable segment is left unchanged
-		index := segmentWords{words: map[string]postingList{}}
-		var data sql.RawBytes
-		if err := c.eachRow(ctx, scanTargets{&data}, func() error { return index.addPageWords(data) },
-			"SELECT data FROM activity_text WHERE instance = $1 AND segment = $2", at.instance, at.segment); err != nil {
-			return err
-		}
-		if _, err := c.exec(ctx, "DELETE FROM activity_text WHERE instance = $1 AND segment = $2", at.instance, at.segment); err != nil {
-			return err
-		}
-		words := pgCopyRows{table: "activity_text (instance, segment, first, data)"}
-		for _, p := range index.encodePages() {
-			words.addRow(int32(at.instance), at.segment, p.first, p.data)
-		}
-		return words.send(ctx, c)
-	})
-	return more, err
 }

@@ -14,7 +14,7 @@ import (
 // newPgSnapshot finds out which records exist, and selects those that f selects. It ignores the paging fields of f.
 func newPgSnapshot(ctx context.Context, c *pgConn, f *activity.Filter, columns []columnField) (*recordSnapshot, error) {
 	const windowChunks = 32
-	v := &recordSnapshot{db: pgSnapshotReader{c}, columns: columns, window: windowChunks}
+	v := &recordSnapshot{db: c, columns: columns, window: windowChunks}
 	f = cleanPgFilter(f)
 	needed := append(slices.Clone(columns), fieldTime)
 	for _, w := range fieldConditions(f) {
@@ -148,11 +148,6 @@ func selectAllPgRecords(ctx context.Context, c *pgConn, v *recordSnapshot, keys 
 	}, "SELECT instance, chunk, gone FROM activity_chunk WHERE gone IS NOT NULL")
 }
 
-// pgSnapshotReader implements snapshotReader.
-type pgSnapshotReader struct{ c *pgConn }
-
-func (r pgSnapshotReader) ofInstance(instance int64) sqlReader { return r.c.ofInstance(instance) }
-
 // pgInRanges is the part of a statement that reads ranges of chunks. The ranges are the first three values of the
 // statement.
 const pgInRanges = " unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS r(instance, low, high, n) "
@@ -165,7 +160,7 @@ func pgRangeArgs(ranges []chunkRange) []any {
 	return []any{pgIntArray(instances), pgIntArray(from), pgIntArray(past)}
 }
 
-func (r pgSnapshotReader) eachColumn(ctx context.Context, ranges []chunkRange, of []columnField, fn func(n int, f columnField, id chunkID, data []byte) error) error {
+func (c *pgConn) eachColumn(ctx context.Context, ranges []chunkRange, of []columnField, fn func(n int, f columnField, id chunkID, data []byte) error) error {
 	numbers := make([]int64, len(of))
 	for i, f := range of {
 		numbers[i] = int64(f)
@@ -173,7 +168,7 @@ func (r pgSnapshotReader) eachColumn(ctx context.Context, ranges []chunkRange, o
 	var n, f int64
 	var id chunkID
 	var data sql.RawBytes
-	return r.c.eachRow(ctx, scanTargets{&n, &f, &id.instance, &id.chunk, &data}, func() error { return fn(int(n)-1, columnField(f), id, data) },
+	return c.eachRow(ctx, scanTargets{&n, &f, &id.instance, &id.chunk, &data}, func() error { return fn(int(n)-1, columnField(f), id, data) },
 		// OFFSET 0 makes the server read range by range, and look up the columns field by field, in their order on the
 		// disk.
 		"SELECT r.n, c.field, r.instance, c.chunk, c.data FROM"+pgInRanges+`CROSS JOIN LATERAL (
@@ -183,32 +178,39 @@ func (r pgSnapshotReader) eachColumn(ctx context.Context, ranges []chunkRange, o
 		append(pgRangeArgs(ranges), pgIntArray(numbers))...)
 }
 
-func (r pgSnapshotReader) eachPage(ctx context.Context, ranges []chunkRange, t searchTerm, fn func(s segmentID, data []byte) error) error {
+func (c *pgConn) eachPage(ctx context.Context, ranges []chunkRange, t searchTerm, fn func(s segmentID, data []byte) error) error {
 	var s segmentID
 	var data sql.RawBytes
-	return r.c.eachRow(ctx, scanTargets{&s.instance, &s.segment, &data}, func() error { return fn(s, data) },
+	return c.eachRow(ctx, scanTargets{&s.instance, &s.segment, &data}, func() error { return fn(s, data) },
 		"SELECT s.instance, s.segment, t.data FROM"+pgInRanges+`JOIN activity_segment s
 		ON s.instance = r.instance AND s.segment >= r.low * 1024 AND s.segment < r.high * 1024
 		LEFT JOIN LATERAL (SELECT t.data FROM activity_text t WHERE t.instance = s.instance AND t.segment = s.segment AND t.first <= $4
 			ORDER BY t.first DESC LIMIT 1) t ON true`, append(pgRangeArgs(ranges), []byte(t.word))...)
 }
 
-func (r pgSnapshotReader) eachFurtherPage(ctx context.Context, segments []segmentID, t searchTerm, fn func(s segmentID, data []byte) error) error {
+func (c *pgConn) eachFurtherPage(ctx context.Context, segments []segmentID, t searchTerm, fn func(s segmentID, data []byte) error) error {
 	instances, numbers := make([]int64, len(segments)), make([]int64, len(segments))
 	for i, s := range segments {
 		instances[i], numbers[i] = s.instance, s.segment
 	}
 	var s segmentID
 	var data sql.RawBytes
-	return r.c.eachRow(ctx, scanTargets{&s.instance, &s.segment, &data}, func() error { return fn(s, data) },
+	return c.eachRow(ctx, scanTargets{&s.instance, &s.segment, &data}, func() error { return fn(s, data) },
 		`SELECT s.instance, s.segment, t.data FROM unnest($1::bigint[], $2::bigint[]) AS s(instance, segment)
 		CROSS JOIN LATERAL (SELECT data FROM activity_text WHERE instance = s.instance AND segment = s.segment AND first > $3 AND first < $4 OFFSET 0) t`,
 		pgIntArray(instances), pgIntArray(numbers), []byte(t.word), t.prefixEnd())
 }
 
-func (r pgSnapshotReader) eachKeyOfID(ctx context.Context, ids map[string]int64, fn func(id string, instance, key int64)) error {
+func (c *pgConn) eachKeyOfID(ctx context.Context, ids map[string]int64, fn func(id string, k recordKey)) error {
 	var id string
-	var instance, key int64
-	return r.c.eachRow(ctx, scanTargets{&id, &instance, &key}, func() error { fn(id, instance, key); return nil },
+	var k recordKey
+	return c.eachRow(ctx, scanTargets{&id, &k.instance, &k.key}, func() error { fn(id, k); return nil },
 		"SELECT id, instance, key FROM activity WHERE id = ANY($1::text[])", pgTextArray(slices.Collect(maps.Keys(ids))))
+}
+
+func (c *pgConn) keysInIDRange(ctx context.Context, low, high string) (found []recordKey, err error) {
+	var k recordKey
+	err = c.eachRow(ctx, scanTargets{&k.instance, &k.key}, func() error { found = append(found, k); return nil },
+		"SELECT instance, key FROM activity WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT 2", low, high)
+	return found, err
 }

@@ -20,7 +20,6 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
-	"mcpproxy/internal/store/storetest"
 	"mcpproxy/internal/testutil/pgtest"
 	"mcpproxy/internal/testutil/volume"
 )
@@ -40,7 +39,7 @@ func openPostgres(t *testing.T, address, dir string) *store.Postgres {
 	return db
 }
 
-// TestPostgres runs the test suite of storetest with a real server.
+// TestPostgres runs the suite with a real server.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	server := pgtest.SharedServer(t)
@@ -54,8 +53,7 @@ func TestPostgres(t *testing.T) {
 		}
 		return databases[dir]
 	}
-	open := func(t *testing.T, dir string) storetest.Store { return openPostgres(t, database(t, dir), dir) }
-	storetest.Run(t, storetest.Setup{Open: open, Volume: volume.FullOrQuick, Serial: serial})
+	runSuite(t, func(t *testing.T, dir string) store.Database { return openPostgres(t, database(t, dir), dir) })
 }
 
 // TestPostgresShared checks that an instance must load the decisions of another instance before it can make a decision,
@@ -190,7 +188,7 @@ func TestPostgresMigrates(t *testing.T) {
 		return page
 	}
 	add(3000)
-	query(`DELETE FROM migration WHERE version > 2; DROP VIEW activity_records; DROP TABLE learned_session, session_key, ended_session, presence_statement, presence_anchor; ALTER TABLE activity_column RESET (toast_tuple_target);
+	query(`DELETE FROM migration WHERE version > 2; DROP VIEW activity_records; DROP TABLE pause, learned_session, session_key, ended_session, presence_statement, presence_anchor; ALTER TABLE activity_column RESET (toast_tuple_target);
 		ALTER TABLE approval DROP COLUMN before, DROP COLUMN before_hints, DROP COLUMN before_definition, DROP COLUMN before_by, DROP COLUMN before_at,
 			DROP COLUMN before_blocked, DROP COLUMN before_blocked_by, DROP COLUMN before_blocked_at`)
 

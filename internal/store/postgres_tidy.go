@@ -17,15 +17,15 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 	}
 	var k storedRecordCounts
 	var bytes, unindexed, old int64
-	err = db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) (err error) {
-		if k, bytes, err = pgCountStoredRecords(ctx, c, e.instance); err != nil {
+	err = db.withSnapshotTx(ctx, func(ctx context.Context, c *pgConn) (err error) {
+		if k, bytes, err = pgCountStoredRecords(ctx, c); err != nil {
 			return err
 		}
 		if _, err = c.firstRow(ctx, scanTargets{&unindexed}, "SELECT count(*) FROM activity_chunk WHERE NOT indexed"); err != nil {
 			return err
 		}
 		if keep.Days > 0 {
-			old, err = pgFirstKeySince(ctx, c, e.instance, k.first, now.AddDate(0, 0, -keep.Days).UnixMicro())
+			old, err = pgFirstKeySince(ctx, c, k.first, now.AddDate(0, 0, -keep.Days).UnixMicro())
 		}
 		return err
 	})
@@ -45,16 +45,13 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 	if unindexed > 0 && (idle || unindexed > maxUnindexed) {
 		return db.indexTextOfNextChunk(ctx)
 	}
-	if idle && !e.allPrefixed.Load() {
-		return db.addPrefixesToNextSegment(ctx)
-	}
 	return false, e.deleteOldResultsAndInstances(now.Add(-db.clock.wallClockShift()), keep)
 }
 
-// pgCountStoredRecords returns the counts of the stored records of an instance, and their size in bytes.
-func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k storedRecordCounts, bytes int64, err error) {
+// pgCountStoredRecords returns the counts of the stored records of this instance, and their size in bytes.
+func pgCountStoredRecords(ctx context.Context, c *pgConn) (k storedRecordCounts, bytes int64, err error) {
 	var sealed int64
-	if _, err := c.firstRow(ctx, scanTargets{&k.first, &k.next, &sealed}, "SELECT first_key, next_key, sealed FROM instance WHERE id = $1", instance); err != nil {
+	if _, err := c.firstRow(ctx, scanTargets{&k.first, &k.next, &sealed}, "SELECT first_key, next_key, sealed FROM instance WHERE id = $1", c.instance); err != nil {
 		return k, 0, err
 	}
 	k.firstRefused, k.firstAlive = -1, -1
@@ -76,7 +73,7 @@ func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k sto
 		}
 		k.findFirstAlive(chunk*chunkSize, gone)
 		return nil
-	}, "SELECT chunk, bytes, refused, refused_bytes, gone FROM activity_chunk WHERE instance = $1 ORDER BY chunk", instance); err != nil {
+	}, "SELECT chunk, bytes, refused, refused_bytes, gone FROM activity_chunk WHERE instance = $1 ORDER BY chunk", c.instance); err != nil {
 		return k, 0, err
 	}
 	if k.firstAlive < 0 {
@@ -85,7 +82,7 @@ func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k sto
 	var tailBytes, tailRefused, tailRefusedBytes, total int64
 	if _, err := c.firstRow(ctx, scanTargets{&tailBytes, &tailRefused, &tailRefusedBytes}, `SELECT coalesce(sum(n), 0)::bigint, count(*) FILTER (WHERE refused), coalesce(sum(n) FILTER (WHERE refused), 0)::bigint
 		FROM (SELECT coalesce(octet_length(entry), 0) + coalesce(octet_length(outcome), 0) AS n, type = $3 AS refused FROM activity WHERE instance = $1 AND key >= $2) AS tail`,
-		instance, sealed*chunkSize, string(activity.PolicyDecision)); err != nil {
+		c.instance, sealed*chunkSize, string(activity.PolicyDecision)); err != nil {
 		return k, 0, err
 	}
 	bytes, k.refused, k.refusedBytes = bytes+tailBytes, k.refused+tailRefused, k.refusedBytes+tailRefusedBytes
@@ -101,10 +98,10 @@ func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k sto
 
 // pgFirstKeySince returns the key of the first record that is not older than limit, but examines only as many records
 // as one step can prune.
-func pgFirstKeySince(ctx context.Context, c *pgConn, instance, first, limit int64) (key int64, err error) {
+func pgFirstKeySince(ctx context.Context, c *pgConn, first, limit int64) (key int64, err error) {
 	past := first + pruneStep
 	found, err := c.firstRow(ctx, scanTargets{&key}, "SELECT key FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 AND time >= $4 ORDER BY key LIMIT 1",
-		instance, first, past, limit)
+		c.instance, first, past, limit)
 	if err == nil && !found {
 		return past, nil
 	}
@@ -114,27 +111,25 @@ func pgFirstKeySince(ctx context.Context, c *pgConn, instance, first, limit int6
 // pruneRecords deletes the records with keys below to. It keeps the data that is needed to verify the rest of the
 // chain.
 func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.CheckpointSigner) error {
-	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
-		return c.runTx(ctx, beginWrite, func() error {
-			var from int64
-			if _, err := c.firstRow(ctx, scanTargets{&from}, "SELECT first_key FROM instance WHERE id = $1 FOR UPDATE", e.instance); err != nil {
-				return err
-			}
-			if err := writePruneCheckpoint(ctx, c, from, to, now, signer); err != nil {
-				return err
-			}
-			c.write("DELETE FROM activity WHERE instance = $1 AND key < $2", e.instance, to)
-			c.write("DELETE FROM activity_column WHERE field = ANY($3::bigint[]) AND instance = $1 AND chunk < $2", e.instance, to/chunkSize, pgIntArray(allFieldNumbers()))
-			c.write("DELETE FROM activity_chunk WHERE instance = $1 AND chunk < $2", e.instance, to/chunkSize)
-			deleteTextIndexOfChunks(c, 0, to/chunkSize)
-			c.write("UPDATE instance SET first_key = $2, sealed = greatest(sealed, $3) WHERE id = $1", e.instance, to, to/chunkSize)
-			for _, table := range []string{"activity_hour", "activity_took"} {
-				c.write("DELETE FROM "+table+` WHERE instance = $1 AND hour < coalesce(least(
-					(SELECT min(min_time) FROM activity_chunk WHERE instance = $1),
-					(SELECT min(time) FROM activity WHERE instance = $1 AND key >= (SELECT sealed FROM instance WHERE id = $1) * 1024)) / 3600000000, 1::bigint << 60)`, e.instance)
-			}
-			return nil
-		})
+	return e.writeTx(func(ctx context.Context, c *pgConn) error {
+		var from int64
+		if _, err := c.firstRow(ctx, scanTargets{&from}, "SELECT first_key FROM instance WHERE id = $1 FOR UPDATE", e.instance); err != nil {
+			return err
+		}
+		if err := writePruneCheckpoint(ctx, c, from, to, now, signer); err != nil {
+			return err
+		}
+		c.write("DELETE FROM activity WHERE instance = $1 AND key < $2", e.instance, to)
+		c.write("DELETE FROM activity_column WHERE field = ANY($3::bigint[]) AND instance = $1 AND chunk < $2", e.instance, to/chunkSize, pgIntArray(allFieldNumbers()))
+		c.write("DELETE FROM activity_chunk WHERE instance = $1 AND chunk < $2", e.instance, to/chunkSize)
+		deleteTextIndexOfChunks(c, 0, to/chunkSize)
+		c.write("UPDATE instance SET first_key = $2, sealed = greatest(sealed, $3) WHERE id = $1", e.instance, to, to/chunkSize)
+		for _, table := range []string{"activity_hour", "activity_took"} {
+			c.write("DELETE FROM "+table+` WHERE instance = $1 AND hour < coalesce(least(
+				(SELECT min(min_time) FROM activity_chunk WHERE instance = $1),
+				(SELECT min(time) FROM activity WHERE instance = $1 AND key >= (SELECT sealed FROM instance WHERE id = $1) * 1024)) / 3600000000, 1::bigint << 60)`, e.instance)
+		}
+		return nil
 	})
 }
 
@@ -148,38 +143,36 @@ func allFieldNumbers() (all []int64) {
 // pruneRefusals deletes up to most of the oldest refusals in a chunk. It keeps the hashes that are needed to verify the
 // rest of the chain.
 func (e *pgEngine) pruneRefusals(chunk, most int64) error {
-	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
-		return c.runTx(ctx, beginWrite, func() error {
-			var data []byte
-			var minTime int64
-			if _, err := c.firstRow(ctx, scanTargets{&data, &minTime}, "SELECT gone, min_time FROM activity_chunk WHERE instance = $1 AND chunk = $2 FOR UPDATE", e.instance, chunk); err != nil {
-				return err
-			}
-			gone, err := decodeBitmap(data)
-			if err != nil {
-				return err
-			}
-			if gone == nil {
-				gone = &bitmap{}
-			}
-			var going bitmap
-			var key int64
-			if err := c.eachRow(ctx, scanTargets{&key}, func() error {
-				gone[key%chunkSize/64] |= 1 << (key % 64)
-				going[key%chunkSize/64] |= 1 << (key % 64)
-				return nil
-			}, "SELECT key FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 AND type = $4 ORDER BY key LIMIT $5",
-				e.instance, chunk*chunkSize, (chunk+1)*chunkSize, string(activity.PolicyDecision), most); err != nil {
-				return err
-			}
-			if err := deleteMarkedRecords(ctx, c, chunk*chunkSize, &going); err != nil {
-				return err
-			}
-			p := pgProjectionTx{e: e, c: c}
-			p.c.write("UPDATE activity_chunk SET gone = $3, refused = 0 WHERE instance = $1 AND chunk = $2", e.instance, chunk, gone.encode())
-			p.c.write("DELETE FROM activity_hour WHERE instance = $1 AND type = $2 AND hour < $3", e.instance, string(activity.PolicyDecision), hourOfMicros(minTime))
-			return p.resealChunk(ctx, chunk)
-		})
+	return e.writeTx(func(ctx context.Context, c *pgConn) error {
+		var data []byte
+		var minTime int64
+		if _, err := c.firstRow(ctx, scanTargets{&data, &minTime}, "SELECT gone, min_time FROM activity_chunk WHERE instance = $1 AND chunk = $2 FOR UPDATE", e.instance, chunk); err != nil {
+			return err
+		}
+		gone, err := decodeBitmap(data)
+		if err != nil {
+			return err
+		}
+		if gone == nil {
+			gone = &bitmap{}
+		}
+		var going bitmap
+		var key int64
+		if err := c.eachRow(ctx, scanTargets{&key}, func() error {
+			gone[key%chunkSize/64] |= 1 << (key % 64)
+			going[key%chunkSize/64] |= 1 << (key % 64)
+			return nil
+		}, "SELECT key FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 AND type = $4 ORDER BY key LIMIT $5",
+			e.instance, chunk*chunkSize, (chunk+1)*chunkSize, string(activity.PolicyDecision), most); err != nil {
+			return err
+		}
+		if err := deleteMarkedRecords(ctx, c, chunk*chunkSize, &going); err != nil {
+			return err
+		}
+		p := pgProjectionTx{e: e, c: c}
+		p.c.write("UPDATE activity_chunk SET gone = $3, refused = 0 WHERE instance = $1 AND chunk = $2", e.instance, chunk, gone.encode())
+		p.c.write("DELETE FROM activity_hour WHERE instance = $1 AND type = $2 AND hour < $3", e.instance, string(activity.PolicyDecision), hourOfMicros(minTime))
+		return p.resealChunk(ctx, chunk)
 	})
 }
 

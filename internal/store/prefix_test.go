@@ -98,3 +98,40 @@ func pagesWithoutPrefixes(x *segmentWords) (out []textIndexPage) {
 	}
 	return out
 }
+
+// addPageWords adds the words of a page, but not its prefix entries.
+func (x *segmentWords) addPageWords(data []byte) error {
+	damaged := false
+	err := eachPageEntry(data, func(word, records []byte, bitmap bool) bool {
+		if isPrefixEntry(word) {
+			return true
+		}
+		p, ok := decodePosting(records, bitmap)
+		damaged = !ok
+		x.words[string(word)] = p
+		return ok
+	})
+	if err == nil && damaged {
+		err = fmt.Errorf("a page of the text index: %w", errDamaged)
+	}
+	return err
+}
+
+func decodePosting(records []byte, isBitmap bool) (p postingList, ok bool) {
+	if isBitmap {
+		b, err := decodeBitmap(records)
+		if err != nil || b == nil {
+			return nil, false
+		}
+		return b.toPostingList(), true
+	}
+	for at := uint64(0); len(records) > 0; {
+		d, k := binary.Uvarint(records)
+		if at += d; k <= 0 || at >= chunkSize {
+			return nil, false
+		}
+		p = append(p, uint16(at))
+		records = records[k:]
+	}
+	return p, true
+}

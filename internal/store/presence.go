@@ -19,15 +19,14 @@ func (a *ApprovalQuestionStore) PresenceProofs() *PresenceProofStore {
 
 // LoadPresence returns the anchors and the statements, ordered by time. Bad lists those that cannot be parsed, because
 // another program changed them.
-func (p *PresenceProofStore) LoadPresence(ctx context.Context) (all presence.StoredPresence, err error) {
-	err = p.db.view(ctx, func(ctx context.Context, t sqlReader) error {
-		all = presence.StoredPresence{}
+func (p *PresenceProofStore) LoadPresence(ctx context.Context) (presence.StoredPresence, error) {
+	return viewed(ctx, p.db, func(ctx context.Context, t sqlReader) (all presence.StoredPresence, err error) {
 		if err := loadPresenceAnchors(ctx, t, &all); err != nil {
-			return err
+			return all, err
 		}
 		var statement, signature []byte
 		var nonce, claims string
-		return t.eachRow(ctx, scanTargets{&nonce, &statement, &signature, &claims}, func() error {
+		err = t.eachRow(ctx, scanTargets{&nonce, &statement, &signature, &claims}, func() error {
 			e, err := presence.ParseStoredEvidence(statement, slices.Clone(signature), claims)
 			if err != nil || e.Nonce != nonce {
 				all.Bad = append(all.Bad, nonce)
@@ -36,8 +35,8 @@ func (p *PresenceProofStore) LoadPresence(ctx context.Context) (all presence.Sto
 			all.Statements = append(all.Statements, e)
 			return nil
 		}, "SELECT nonce, statement, signature, claims FROM presence_statement ORDER BY at, nonce")
+		return all, err
 	})
-	return all, err
 }
 
 // loadPresenceAnchors appends the anchors to all, in order.
@@ -57,8 +56,7 @@ func loadPresenceAnchors(ctx context.Context, t sqlReader, all *presence.StoredP
 // SaveStatement stores a statement. It returns presence.ErrUsed if the statement is already stored.
 func (p *PresenceProofStore) SaveStatement(ctx context.Context, e presence.Evidence) error {
 	return p.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
-		stored := false
-		err := t.eachRow(ctx, scanTargets{new(string)}, func() error { stored = true; return nil },
+		stored, err := t.firstRow(ctx, scanTargets{new(string)},
 			"INSERT INTO presence_statement (nonce, at, statement, signature, claims) VALUES (?, ?, ?, ?, ?) ON CONFLICT (nonce) DO NOTHING RETURNING nonce",
 			e.Nonce, e.At.UnixMicro(), e.Statement.CanonicalJSON(), e.Signature, e.ClaimLines())
 		switch {

@@ -22,23 +22,22 @@ const questionColumns = `id, key, state, principal, session, server, tool, finge
 	actor, source, client, client_version, record, asked, last_asked, ends, answered, answered_by, answered_via, answer`
 
 // queryQuestions returns the questions that a query selects.
-func queryQuestions(ctx context.Context, t sqlReader, query string, values ...any) (all []ask.Question, err error) {
+func queryQuestions(ctx context.Context, t sqlReader, query string, values ...any) ([]ask.Question, error) {
 	var q ask.Question
 	var key, print, shown []byte
 	var state string
 	var cut, asked, last, until, answered int64
-	err = t.eachRow(ctx, scanTargets{&q.ID, &key, &state, &q.Principal, &q.Session, &q.Server, &q.Tool, &print, &q.Revision, &q.Variant, &shown, &cut, &q.Lane, &q.Because,
-		&q.Rule, &q.Reason, &q.Actor, &q.Source, &q.Client, &q.ClientVersion, &q.Record, &asked, &last, &until, &answered, &q.By, &q.Via, &q.Why}, func() error {
+	return collectRows(ctx, t, scanTargets{&q.ID, &key, &state, &q.Principal, &q.Session, &q.Server, &q.Tool, &print, &q.Revision, &q.Variant, &shown, &cut, &q.Lane, &q.Because,
+		&q.Rule, &q.Reason, &q.Actor, &q.Source, &q.Client, &q.ClientVersion, &q.Record, &asked, &last, &until, &answered, &q.By, &q.Via, &q.Why}, func() (ask.Question, error) {
 		one := q
 		if copy(one.Key[:], key) != len(one.Key) || len(key) != len(one.Key) {
-			return fmt.Errorf("%w: the key of a question has %d bytes", errDamaged, len(key))
+			return one, fmt.Errorf("%w: the key of a question has %d bytes", errDamaged, len(key))
 		}
 		one.State, one.Shown, one.Cut = ask.QuestionState(state), shown, cut != 0
 		one.Asked, one.Last, one.Until, one.Answered = timeFromMicros(asked), timeFromMicros(last), timeFromMicros(until), timeFromMicros(answered)
-		all = append(all, one)
-		return parseFingerprint(&all[len(all)-1].Fingerprint, print)
+		err := parseFingerprint(&one.Fingerprint, print)
+		return one, err
 	}, query, values...)
-	return all, err
 }
 
 func timeFromMicros(micros int64) time.Time {
@@ -112,7 +111,7 @@ func (a *ApprovalQuestionStore) AddQuestion(ctx context.Context, q ask.Question)
 func checkQuestionLimits(ctx context.Context, t sqlReader, q *ask.Question) error {
 	var all, own int64
 	after, latest := validEndRange(q.Asked, ask.Life)
-	err := t.eachRow(ctx, scanTargets{&all, &own}, func() error { return nil },
+	_, err := t.firstRow(ctx, scanTargets{&all, &own},
 		"SELECT count(*), count(CASE WHEN principal = ? THEN 1 END) FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ?", q.Principal, after, latest)
 	if err == nil && (all >= ask.MaxWaiting || own >= ask.MaxOfActor) {
 		return ask.TooManyWaitingProblem()
@@ -149,12 +148,8 @@ func expireAndDeleteQuestions(t sqlTx, now time.Time) {
 }
 
 // LoadQuestion returns a question by its ID, or a NOT_FOUND problem.
-func (a *ApprovalQuestionStore) LoadQuestion(ctx context.Context, id string) (q ask.Question, err error) {
-	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
-		q, err = readQuestion(ctx, t, id)
-		return err
-	})
-	return q, err
+func (a *ApprovalQuestionStore) LoadQuestion(ctx context.Context, id string) (ask.Question, error) {
+	return viewed(ctx, a.db, func(ctx context.Context, t sqlReader) (ask.Question, error) { return readQuestion(ctx, t, id) })
 }
 
 func readQuestion(ctx context.Context, t sqlReader, id string) (ask.Question, error) {
@@ -169,25 +164,21 @@ func readQuestion(ctx context.Context, t sqlReader, id string) (ask.Question, er
 }
 
 // WaitingQuestions returns the questions that are waiting at a time, oldest first.
-func (a *ApprovalQuestionStore) WaitingQuestions(ctx context.Context, now time.Time) (all []ask.Question, err error) {
-	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
+func (a *ApprovalQuestionStore) WaitingQuestions(ctx context.Context, now time.Time) ([]ask.Question, error) {
+	return viewed(ctx, a.db, func(ctx context.Context, t sqlReader) ([]ask.Question, error) {
 		after, latest := validEndRange(now, ask.Life)
-		all, err = queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ? ORDER BY asked, id", after, latest)
-		return err
+		return queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ? ORDER BY asked, id", after, latest)
 	})
-	return all, err
 }
 
 // CountWaitingQuestions returns the number of questions that are waiting at a time.
-func (a *ApprovalQuestionStore) CountWaitingQuestions(ctx context.Context, now time.Time) (n int, err error) {
-	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
+func (a *ApprovalQuestionStore) CountWaitingQuestions(ctx context.Context, now time.Time) (int, error) {
+	return viewed(ctx, a.db, func(ctx context.Context, t sqlReader) (int, error) {
 		var all int64
 		after, latest := validEndRange(now, ask.Life)
-		err := t.eachRow(ctx, scanTargets{&all}, func() error { return nil }, "SELECT count(*) FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ?", after, latest)
-		n = int(all)
-		return err
+		_, err := t.firstRow(ctx, scanTargets{&all}, "SELECT count(*) FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ?", after, latest)
+		return int(all), err
 	})
-	return n, err
 }
 
 // AnswerQuestion stores the answer of a reviewer. A question can be answered only once. It may return the problems
@@ -201,8 +192,7 @@ func (a *ApprovalQuestionStore) AnswerQuestion(ctx context.Context, id string, g
 		if p := answered.RecordAnswer(given); p != nil {
 			return p
 		}
-		found := false
-		err := t.eachRow(ctx, scanTargets{new(string)}, func() error { found = true; return nil },
+		found, err := t.firstRow(ctx, scanTargets{new(string)},
 			"UPDATE question SET state = ?, ends = ?, answered = ?, answered_by = ?, answered_via = ?, answer = ? WHERE id = ? AND state = 'waiting' RETURNING id",
 			string(answered.State), timeToMicros(answered.Until), timeToMicros(answered.Answered), answered.By, answered.Via, answered.Why, id)
 		if err == nil && !found { // another instance has answered the question
@@ -224,36 +214,33 @@ func (a *ApprovalQuestionStore) AnswerQuestion(ctx context.Context, id string, g
 func (a *ApprovalQuestionStore) UseApproval(ctx context.Context, id string, k ask.CallKey, now time.Time) (ok bool, err error) {
 	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		after, latest := validEndRange(now, ask.Life)
-		return t.eachRow(ctx, scanTargets{new(string)}, func() error { ok = true; return nil },
+		ok, err = t.firstRow(ctx, scanTargets{new(string)},
 			"UPDATE question SET state = 'used', arguments = ?, cut = 0 WHERE id = ? AND key = ? AND state = 'approved' AND ends > ? AND ends <= ? RETURNING id", erasedArguments, id, k[:], after, latest)
+		return err
 	})
 	return ok && err == nil, err
 }
 
 const leaseColumns = "id, server, tools, lane, client, actor, revision, calls, calls_left, given, ends, given_by, given_via, revoked"
 
-func queryLeases(ctx context.Context, t sqlReader, query string, values ...any) (all []ask.Lease, err error) {
+func queryLeases(ctx context.Context, t sqlReader, query string, values ...any) ([]ask.Lease, error) {
 	var l ask.Lease
 	var lane, given, until, revoked int64
-	err = t.eachRow(ctx, scanTargets{&l.ID, &l.Server, &l.Tools, &lane, &l.Client, &l.Actor, &l.Revision, &l.Calls, &l.Left, &given, &until, &l.By, &l.Via, &revoked}, func() error {
+	return collectRows(ctx, t, scanTargets{&l.ID, &l.Server, &l.Tools, &lane, &l.Client, &l.Actor, &l.Revision, &l.Calls, &l.Left, &given, &until, &l.By, &l.Via, &revoked}, func() (ask.Lease, error) {
 		one := l
 		one.Lane, one.Given, one.Until, one.Revoked = auth.OperationLane(lane), timeFromMicros(given), timeFromMicros(until), timeFromMicros(revoked)
-		all = append(all, one)
-		return nil
+		return one, nil
 	}, query, values...)
-	return all, err
 }
 
 const selectRunningLeases = "SELECT " + leaseColumns + " FROM lease WHERE revoked = 0 AND calls_left > 0 AND ends > ? AND ends <= ? ORDER BY ends, id"
 
 // ActiveLeases returns the leases that are not revoked, used up or expired at a time.
-func (a *ApprovalQuestionStore) ActiveLeases(ctx context.Context, now time.Time) (all []ask.Lease, err error) {
+func (a *ApprovalQuestionStore) ActiveLeases(ctx context.Context, now time.Time) ([]ask.Lease, error) {
 	after, latest := validEndRange(now, ask.LongestLease)
-	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
-		all, err = queryLeases(ctx, t, selectRunningLeases, after, latest)
-		return err
+	return viewed(ctx, a.db, func(ctx context.Context, t sqlReader) ([]ask.Lease, error) {
+		return queryLeases(ctx, t, selectRunningLeases, after, latest)
 	})
-	return all, err
 }
 
 // AddLease stores a lease. If there are too many, the error is an OVERLOADED problem.
@@ -320,7 +307,7 @@ func (a *ApprovalQuestionStore) UseLease(ctx context.Context, c *ask.Call, k ask
 func (a *ApprovalQuestionStore) takeCallFromLease(ctx context.Context, lease string, k ask.CallKey, now time.Time) (id, record string, err error) {
 	after, latest := validEndRange(now, ask.LongestLease)
 	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
-		if err := t.eachRow(ctx, scanTargets{&id}, func() error { return nil },
+		if _, err := t.firstRow(ctx, scanTargets{&id},
 			"UPDATE lease SET calls_left = calls_left - 1 WHERE id = ? AND calls_left > 0 AND revoked = 0 AND ends > ? AND ends <= ? RETURNING id", lease, after, latest); err != nil || id == "" {
 			return err
 		}

@@ -95,7 +95,7 @@ func (r *StoredResult) decryptBody(body []byte) error {
 }
 
 func noResultError() error {
-	return problem.New(problem.NotFound, "No stored result has this handle.", "Handles live two hours; call the tool again.")
+	return problem.New(problem.NotFound, "No stored result has this handle.", "A handle is valid for two hours. Call the tool again.")
 }
 
 // evictResults deletes the result id, which is about to be replaced. It also deletes the oldest results until the

@@ -36,10 +36,8 @@ func (s *commonStore) SaveEndedSessions(ctx context.Context, until map[string]ti
 }
 
 // IsSessionEnded reports whether a session was stored as ended.
-func (s *commonStore) IsSessionEnded(ctx context.Context, record string) (ended bool, err error) {
-	err = s.db.view(ctx, func(ctx context.Context, r sqlReader) error {
-		ended, err = r.firstRow(ctx, scanTargets{new(string)}, "SELECT record FROM ended_session WHERE record = ?", record)
-		return err
+func (s *commonStore) IsSessionEnded(ctx context.Context, record string) (bool, error) {
+	return viewed(ctx, s.db, func(ctx context.Context, r sqlReader) (bool, error) {
+		return r.firstRow(ctx, scanTargets{new(string)}, "SELECT record FROM ended_session WHERE record = ?", record)
 	})
-	return ended, err
 }

@@ -15,10 +15,28 @@ import (
 
 // sqlReader runs queries in either database.
 type sqlReader interface {
-	// eachRow calls fn for each row, after it has scanned the row. A sql.RawBytes is valid until fn returns.
+	// eachRow calls fn for each row, after it has scanned the row. A sql.RawBytes is valid until fn returns. fn must not
+	// use the reader.
 	eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error
 	// firstRow scans the first row and reports whether there is one.
 	firstRow(ctx context.Context, to scanTargets, query string, values ...any) (found bool, err error)
+	// ofInstance returns a reader for statements about one instance.
+	ofInstance(instance int64) sqlReader
+	// keysInIDRange returns the keys of at most two records with IDs in [low, high].
+	keysInIDRange(ctx context.Context, low, high string) ([]recordKey, error)
+	// eachKeyOfID calls fn for each record with one of the IDs.
+	eachKeyOfID(ctx context.Context, ids map[string]int64, fn func(id string, k recordKey)) error
+	// eachStoredRecord reads the records with these keys, in order. It calls fn for each record that exists, with its
+	// index in keys.
+	eachStoredRecord(ctx context.Context, keys []recordKey, fn func(at int64, s *activity.StoredRecord) error) error
+	// encodeCursor encodes the key of the last record of a page as a cursor.
+	encodeCursor(ctx context.Context, k recordKey) (string, error)
+	// eachColumn calls fn for the columns of the fields in ranges, range by range. n is the index of the range.
+	eachColumn(ctx context.Context, ranges []chunkRange, of []columnField, fn func(n int, f columnField, id chunkID, data []byte) error) error
+	// eachPage calls fn for the page of each segment in ranges that can contain a term.
+	eachPage(ctx context.Context, ranges []chunkRange, t searchTerm, fn func(s segmentID, data []byte) error) error
+	// eachFurtherPage calls fn for the following pages of segments that can contain more words with a prefix.
+	eachFurtherPage(ctx context.Context, segments []segmentID, t searchTerm, fn func(s segmentID, data []byte) error) error
 }
 
 // sqlTx is a transaction in either database.
@@ -62,6 +80,25 @@ type transactor interface {
 type commonStore struct {
 	db    transactor
 	clock steadyClock
+}
+
+// viewed returns the result of fn, which runs with a connection for reading.
+func viewed[T any](ctx context.Context, db transactor, fn func(ctx context.Context, r sqlReader) (T, error)) (result T, err error) {
+	err = db.view(ctx, func(ctx context.Context, r sqlReader) error {
+		result, err = fn(ctx, r)
+		return err
+	})
+	return result, err
+}
+
+// collectRows runs a query. It returns what fn returns for each row.
+func collectRows[T any](ctx context.Context, r sqlReader, to scanTargets, fn func() (T, error), query string, values ...any) (all []T, err error) {
+	err = r.eachRow(ctx, to, func() error {
+		one, err := fn()
+		all = append(all, one)
+		return err
+	}, query, values...)
+	return all, err
 }
 
 // expandDialect returns the text of a statement for PostgreSQL or SQLite.

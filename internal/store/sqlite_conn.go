@@ -11,6 +11,7 @@ import (
 // sqliteWriteConn is the only connection that writes. It passes prepared statements directly to the driver, because
 // database/sql would double their cost.
 type sqliteWriteConn struct {
+	sqliteReader
 	conn  *sql.Conn
 	stmts map[string]driver.Stmt // nil after close
 	args  []driver.NamedValue
@@ -26,7 +27,9 @@ func openWriteConn(ctx context.Context, db *sql.DB) (*sqliteWriteConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sqliteWriteConn{conn: c, stmts: map[string]driver.Stmt{}}, nil
+	w := &sqliteWriteConn{conn: c, stmts: map[string]driver.Stmt{}}
+	w.sqliteReader = sqliteReader{w}
+	return w, nil
 }
 
 func (c *sqliteWriteConn) close() error {
@@ -113,12 +116,9 @@ func (c *sqliteWriteConn) QueryContext(ctx context.Context, query string, args .
 	return c.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
 }
 
-func (c *sqliteWriteConn) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error {
-	return eachRow(ctx, c, to, fn, query, values...)
-}
-
-func (c *sqliteWriteConn) firstRow(ctx context.Context, to scanTargets, query string, values ...any) (bool, error) {
-	return firstRow(ctx, c, to, query, values...)
+// PrepareContext prepares a query in the current transaction.
+func (c *sqliteWriteConn) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	return c.conn.PrepareContext(context.WithoutCancel(ctx), query)
 }
 
 func (*sqliteWriteConn) lockExclusive() {} // not needed, because there is only one writer
@@ -135,8 +135,11 @@ func (r sqliteReader) firstRow(ctx context.Context, to scanTargets, query string
 	return firstRow(ctx, r.db, to, query, values...)
 }
 
+func (r sqliteReader) ofInstance(int64) sqlReader { return r }
+
 // querier is a connection, a pool or a transaction.
 type querier interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }

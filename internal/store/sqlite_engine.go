@@ -23,9 +23,8 @@ type sqliteEngine struct {
 	openedFiles fileIdentity // identities of the files when they were opened
 	resumed     atomic.Bool  // whether ResumePosition has read the position
 
-	tidying      sync.Mutex // held by Tidy while it decides and removes; guards the fields below
-	agePruning   agePruneLimiter
-	prefixedUpTo int64 // segments up to this one have prefix entries; maxKey if all have
+	tidying    sync.Mutex // held by Tidy while it decides and removes; guards the field below
+	agePruning agePruneLimiter
 
 	writing     sync.Mutex // one transaction at a time; guards the fields below
 	writeConn   *sqliteWriteConn
@@ -52,7 +51,7 @@ func openSQLiteEngine(ctx context.Context, path string, now func() time.Time) (*
 		return nil, err
 	}
 	e := &sqliteEngine{
-		path: path, now: now, prefixedUpTo: -1, writes: write, hashes: hashCache{}, refusalKeys: map[string]int64{},
+		path: path, now: now, writes: write, hashes: hashCache{}, refusalKeys: map[string]int64{},
 		suspected: make(chan error, 1),
 	}
 	if err := e.migrateAndLoad(ctx); err != nil {
@@ -83,6 +82,9 @@ func (e *sqliteEngine) migrateAndLoad(ctx context.Context) error {
 		return err
 	}
 	if e.openedFiles, err = statDatabaseFiles(e.path); err != nil {
+		return err
+	}
+	if err := e.addMissingColumns(ctx); err != nil {
 		return err
 	}
 	return e.loadIndex(ctx)

@@ -10,8 +10,9 @@
 //   - columns and text search: column.go encodes one value for each record of a chunk, search_words.go splits text into
 //     words, activity_prefix.go and activity_text.go build and search the text index, bitmap.go and selection.go are
 //     sets of records
-//   - queries: activity_list.go, activity_snapshot.go filter and page, activity_merge.go merges instances,
-//     activity_selection.go, activity_summary.go, activity_rollup.go and histogram.go count
+//   - queries: activity_list.go, activity_snapshot.go and activity_get.go filter, page and read records,
+//     activity_merge.go merges instances, activity_selection.go, activity_summary.go, activity_rollup.go and
+//     histogram.go count
 //   - the hash chain: activity_verify.go reads it in order, activity_gaps.go keeps hashes of pruned entries,
 //     activity_erase.go erases fields
 //   - open_state.go, clock.go, prune_limit.go: whether the database is open, a time that ignores changes of the clock,
@@ -24,10 +25,9 @@
 //   - deleted_file.go: writes the database again after its file was deleted
 //   - peek.go: reads a database for the doctor, without changing it
 //   - activity_project.go: inserts records from the spool and seals them into chunks; activity_load.go reads the index
-//     into memory
-//   - activity_read.go, activity_get.go: read records and columns
+//     into memory, and adds columns that chunks of older versions lack
+//   - activity_read.go: reads records and columns
 //   - activity_tidy.go, activity_refused.go: retention, and the quota of refusals; PostgreSQL uses the same decisions
-//   - activity_backfill.go: adds columns that chunks of older versions lack
 //
 // Files for PostgreSQL (one database for several instances):
 //   - postgres.go, postgres_conn.go, postgres_address.go, postgres_migrate.go: connections, values, address, migrations
@@ -43,7 +43,7 @@
 //   - A query with any filter over a million records returns in milliseconds, with the exact number of matches (see
 //     activity_snapshot.go).
 //   - The package does not decide what is recorded, and masks nothing.
-//   - Each database has one folder of migrations. Both databases must pass the test suite storetest.
+//   - Each database has one folder of migrations. Both databases must pass the tests in suite_*_test.go.
 package store
 
 import (

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/goleak"
 
 	"mcpproxy/internal/store"
-	"mcpproxy/internal/store/storetest"
 	"mcpproxy/internal/testutil/volume"
 )
 
@@ -29,15 +28,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func openSQLite(t *testing.T, dir string) storetest.Store {
+func openSQLite(t *testing.T, dir string) store.Database {
 	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
 
-func serial(t *testing.T) { t.Helper(); volume.SkipUnderRace(t) }
-
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, storetest.Setup{Open: openSQLite, Volume: volume.FullOrQuick, Serial: serial})
+	runSuite(t, openSQLite)
 }

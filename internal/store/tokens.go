@@ -90,22 +90,21 @@ func (s *commonStore) LoadTokens(ctx context.Context) (all []auth.Token, err err
 	return all, err
 }
 
-func readTokens(ctx context.Context, r sqlReader) (all []auth.Token, err error) {
+func readTokens(ctx context.Context, r sqlReader) ([]auth.Token, error) {
 	var t auth.Token
 	var hash []byte
 	var servers, lanes sql.NullString
 	var made int64
 	var expires, used sql.NullInt64
-	err = r.eachRow(ctx, scanTargets{&t.ID, &t.Name, &hash, &t.Profile, &servers, &lanes, &t.By, &made, &expires, &used}, func() error {
+	return collectRows(ctx, r, scanTargets{&t.ID, &t.Name, &hash, &t.Profile, &servers, &lanes, &t.By, &made, &expires, &used}, func() (auth.Token, error) {
 		one := t
 		if copy(one.Hash[:], hash) != len(one.Hash) || len(hash) != len(one.Hash) {
-			return fmt.Errorf("%w: the hash of a token has %d bytes", errDamaged, len(hash))
+			return one, fmt.Errorf("%w: the hash of a token has %d bytes", errDamaged, len(hash))
 		}
 		one.Created, one.Expires, one.Used = time.UnixMicro(made).UTC(), timeFromSQL(expires), timeFromSQL(used)
-		all = append(all, one)
-		return errors.Join(listFromJSON(&all[len(all)-1].Servers, servers), listFromJSON(&all[len(all)-1].Lanes, lanes))
+		err := errors.Join(listFromJSON(&one.Servers, servers), listFromJSON(&one.Lanes, lanes))
+		return one, err
 	}, "SELECT id, name, hash, profile, servers, lanes, made_by, made_at, expires, used FROM token ORDER BY name")
-	return all, err
 }
 
 func listFromJSON(to *[]string, text sql.NullString) error {

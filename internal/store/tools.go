@@ -19,16 +19,15 @@ func (s *commonStore) SaveTools(ctx context.Context, server string, raws []json.
 
 // LoadTools returns the last known definitions of all servers.
 func (s *commonStore) LoadTools(ctx context.Context) (map[string][]json.RawMessage, error) {
-	tools := map[string][]json.RawMessage{}
-	err := s.db.view(ctx, func(ctx context.Context, r sqlReader) error {
+	return viewed(ctx, s.db, func(ctx context.Context, r sqlReader) (map[string][]json.RawMessage, error) {
+		tools := map[string][]json.RawMessage{}
 		var server string
 		var raw []byte
-		return r.eachRow(ctx, scanTargets{&server, &raw}, func() error {
+		return tools, r.eachRow(ctx, scanTargets{&server, &raw}, func() error {
 			tools[server] = append(tools[server], raw)
 			return nil
 		}, "SELECT server, definition FROM tool ORDER BY server, position")
 	})
-	return tools, err
 }
 
 // ForgetTools deletes the definitions of a server.

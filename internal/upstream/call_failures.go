@@ -49,8 +49,8 @@ func (f *callFailures) failingCause() error {
 // clearFailures clears the failures for a new start of the server.
 func (f *callFailures) clearFailures() { f.recordCall(time.Now(), nil) }
 
-// errInconclusive is an outcome that says nothing about the server.
-var errInconclusive = problem.TrustedTextErrorf("the outcome says nothing about the server")
+// errInconclusive is an outcome that does not show whether the server works.
+var errInconclusive = problem.TrustedTextErrorf("the outcome does not show whether the server works")
 
 // serverFaultOf returns the error of a call if the server caused it, or nil on success. A result with isError is an
 // answer of the tool, and the caller causes an error about the parameters.

@@ -32,7 +32,15 @@ func (d *dialer) dialLink(up transport.Reporter, place *process.StartSlot, sse, 
 		return nil, transport.NeedsSecretError(spec.MissingReason)
 	}
 	if spec.Transport == Stdio {
-		proc, err := process.Start(process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: d.runner.Installs}, d.launch)
+		command := process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: d.runner.Installs}
+		command, err := d.Sandboxes.Wrap(command, spec.Sandbox)
+		if err != nil {
+			return nil, err
+		}
+		for _, gap := range d.Sandboxes.NotEnforced(spec.Sandbox) {
+			up.Log("its sandbox is not complete: " + gap.String())
+		}
+		proc, err := process.Start(command, d.launch)
 		if err != nil {
 			return nil, err
 		}

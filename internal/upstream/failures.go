@@ -6,6 +6,7 @@ import "mcpproxy/internal/mcp/transport"
 const (
 	NoProcess          = transport.NoProcess
 	NoDirectory        = transport.NoDirectory
+	NoSandbox          = transport.NoSandbox
 	Exited             = transport.Exited
 	TimedOut           = transport.TimedOut
 	Unreachable        = transport.Unreachable

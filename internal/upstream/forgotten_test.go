@@ -68,8 +68,8 @@ func status(code int, body string) func(http.ResponseWriter, json.RawMessage) {
 	}
 }
 
-// TestForgottenSession: whatever a server returns for a session that it has forgotten, MCPProxy opens one new session.
-// It sends the call again only if the server cannot have run it.
+// TestForgottenSession checks that MCPProxy opens one new session for each kind of answer with which a server rejects a
+// forgotten session. It sends the call again only if the server cannot have run it.
 func TestForgottenSession(t *testing.T) {
 	t.Parallel()
 	rpc := func(id, code, message string) string {
@@ -132,8 +132,8 @@ func events(message string) func(http.ResponseWriter, json.RawMessage) {
 	}
 }
 
-// TestFailingCallsAreNoForgottenSession: if a server answers a ping, it has not forgotten its session, whatever it
-// answers to a call. The call is sent once.
+// TestFailingCallsAreNoForgottenSession checks that failing calls are not treated as a lost session if the server
+// answers a ping. The call is sent once.
 func TestFailingCallsAreNoForgottenSession(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter, json.RawMessage){

@@ -254,7 +254,7 @@ func (h *handshaker) listUndeclaredTools(ctx context.Context, c *Connection) []*
 	if err != nil || len(tools) == 0 {
 		return nil
 	}
-	h.addDeviation("it lists tools though its capabilities do not name them")
+	h.addDeviation("it lists tools, but does not declare the capability tools")
 	return tools
 }
 

@@ -97,7 +97,7 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// replacing is an Observer that replaces all definitions by equal ones of its own.
+// replacing is an Observer that replaces all definitions with equal copies.
 type replacing struct{ Observer }
 
 func (r replacing) ToolsListed(server string, tools []*tool.Definition) {

@@ -38,7 +38,7 @@ func TestChangedToolIsNotCalled(t *testing.T) {
 			before := l.count(mcp.CallTool)
 			p := wantCode(t, call(name, listed), problem.ServerUnavailable)
 			if p.Message != "Server 's' has just changed the definition of '"+name+"', so the call was not sent" ||
-				p.Hint != "Look at the tool again, then call again." || p.Detail("changed") != true {
+				p.Hint != "Read the definition of the tool again, then repeat the call." || p.Detail("changed") != true {
 				t.Errorf("problem %+v", p)
 			}
 			if n := l.count(mcp.CallTool); n != before {

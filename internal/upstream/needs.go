@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// SessionNeed is a reason why a client needs a session of its own with a server.
+// SessionNeed is a reason why a client needs its own session with a server.
 type SessionNeed string
 
 // The needs. The first three are questions that the server asks; they have the name of the capability
@@ -39,7 +39,7 @@ var questionNeeds = []struct {
 // KnownNeed is a need that a server has.
 type KnownNeed struct {
 	Need  SessionNeed `json:"need" enum:"sampling,elicitation,roots,state"`
-	Since time.Time   `json:"since,omitzero"` // when the server asked; zero for NeedState
+	Since time.Time   `json:"since,omitzero"` // when the server asked; zero if its command shows the need
 }
 
 // statefulPackages are packages of servers that are known to keep state for each session, most of them a browser.
@@ -49,23 +49,33 @@ var statefulPackages = []string{
 	"@modelcontextprotocol/server-sequential-thinking", "mcp-server-sequential-thinking",
 }
 
-// isStatefulPackage reports whether a word of a command names one of statefulPackages: with a version, or as a path.
-func isStatefulPackage(word string) bool {
+// rootsPackages are packages of servers that work in the directories of their arguments, or else in the roots of the client.
+var rootsPackages = []string{"@modelcontextprotocol/server-filesystem", "mcp-server-filesystem"}
+
+// isPackage reports whether a word of a command names one of the packages: with a version, or as a path.
+func isPackage(word string, packages []string) bool {
 	name := word
 	if at := strings.LastIndexByte(word, '@'); at > 0 {
 		name = word[:at]
 	}
-	return slices.ContainsFunc(statefulPackages, func(p string) bool {
+	return slices.ContainsFunc(packages, func(p string) bool {
 		return name == p || strings.HasSuffix(name, "/bin/"+p) || strings.Contains(word, "/node_modules/"+p+"/")
 	})
 }
 
-// knownNeeds returns the known needs of the launch, and NeedState if its command is known for it.
+// knownNeeds returns the known needs of the launch, and those that its command shows.
 func (s *Spec) knownNeeds() []KnownNeed {
-	if s.Auto && s.Transport == Stdio && (isStatefulPackage(s.Command) || slices.ContainsFunc(s.Args, isStatefulPackage)) {
-		return append(slices.Clone(s.Needs), KnownNeed{Need: NeedState})
+	if !s.Auto || s.Transport != Stdio {
+		return s.Needs
 	}
-	return s.Needs
+	needs, words := slices.Clone(s.Needs), append([]string{s.Command}, s.Args...)
+	if slices.ContainsFunc(words, func(word string) bool { return isPackage(word, statefulPackages) }) {
+		needs = append(needs, KnownNeed{Need: NeedState})
+	}
+	if isPackage(words[len(words)-1], rootsPackages) { // without directories
+		needs = append(needs, KnownNeed{Need: NeedRoots})
+	}
+	return needs
 }
 
 // sessionNeeds are the known needs of a server.
@@ -111,8 +121,9 @@ func (s *Server) learnNeed(need SessionNeed) {
 	s.Clients.OnNeedLearned()
 }
 
-// NeedsOwnSession reports whether a client with these capabilities needs a session of its own. withTasks says that it may
-// use tasks if the server on c supports them: the list of tasks would show it those of other clients.
+// NeedsOwnSession reports whether a client with these capabilities needs its own session. withTasks reports whether it
+// may use tasks if the server on c supports them: in a shared session, the list of tasks would contain those of other
+// clients.
 func (s *Server) NeedsOwnSession(c *Connection, capabilities json.RawMessage, withTasks bool) bool {
 	for _, k := range s.needs.list() {
 		switch k.Need {

@@ -108,7 +108,7 @@ func TestOddServers(t *testing.T) {
 			pass(w, status, h, body)
 		}, odd: "rejects its own cursor"},
 		"null and no cursor": {change: list(func(string) string { return tools("a", "b", "c", "d") + `,"nextCursor":null}` })},
-		"an odd cursor":      {change: list(func(string) string { return tools("a", "b", "c", "d") + `,"nextCursor":{"p":1}}` }), odd: "neither text nor number"},
+		"an odd cursor":      {change: list(func(string) string { return tools("a", "b", "c", "d") + `,"nextCursor":{"p":1}}` }), odd: "neither a string nor a number"},
 		"the draft":          {opt: mcptest.Options{Protocol: "2024-10-07"}, change: each(func(_ http.Header, b []byte) []byte { return b })},
 		"ids as text": {change: func(m *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
 			if m.ID != nil && status == 200 {
@@ -122,10 +122,10 @@ func TestOddServers(t *testing.T) {
 		"a mark in events": {opt: mcptest.Options{Events: true}, change: each(func(_ http.Header, b []byte) []byte {
 			return append([]byte("\ufeff"), bytes.Replace(b, []byte("data: "), []byte("data: \ufeff"), 1)...)
 		})},
-		"no capabilities":   {opt: mcptest.Options{NoTools: true}, change: each(func(_ http.Header, b []byte) []byte { return b }), odd: "do not name them"},
-		"null capabilities": {opt: mcptest.Options{Capabilities: `null`}, change: each(func(_ http.Header, b []byte) []byte { return b }), odd: "do not name them"},
+		"no capabilities":   {opt: mcptest.Options{NoTools: true}, change: each(func(_ http.Header, b []byte) []byte { return b }), odd: "does not declare the capability"},
+		"null capabilities": {opt: mcptest.Options{Capabilities: `null`}, change: each(func(_ http.Header, b []byte) []byte { return b }), odd: "does not declare the capability"},
 		"modern, no capabilities": {opt: mcptest.Options{Modern: true, NoTools: true},
-			change: each(func(_ http.Header, b []byte) []byte { return b }), odd: "do not name them"},
+			change: each(func(_ http.Header, b []byte) []byte { return b }), odd: "does not declare the capability"},
 		"modern, same cursor": {opt: mcptest.Options{Modern: true}, change: list(func(string) string {
 			return tools("a", "b", "c", "d") + `,"nextCursor":"8","resultType":"complete","ttlMs":0,"cacheScope":"private"}`
 		}), odd: "the same next page"},

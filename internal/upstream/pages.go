@@ -64,7 +64,7 @@ func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask
 		case params == nil || !isRequestRejection(err):
 			return all, err
 		case again:
-			p.addDeviation("it rejects its own cursor for the next page of its " + p.elements + ", so that only those before it are known")
+			p.addDeviation("it rejects its own cursor for the next page of its " + p.elements + ", so only the pages before it are known")
 			return all, nil
 		default: // the cursor may have expired: read the list again from its beginning
 			again, all, params, asked = true, nil, nil, map[string]bool{}
@@ -92,13 +92,13 @@ func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask
 		case cursor == nil || string(cursor) == "null" || isText && next == "": // in the supported protocol versions an empty cursor ends the list
 			return all, nil
 		case !isText && wirejson.Kind(cursor) != '0':
-			p.addDeviation("the next page of its " + p.elements + " is named by neither text nor number, so that only those before it are known")
+			p.addDeviation("the next page of its " + p.elements + " has a cursor that is neither a string nor a number, so only the pages before it are known")
 			return all, nil
 		case asked[string(cursor)]:
 			p.addDeviation(repeatedCursor(p.elements))
 			return all, nil
 		case !isText:
-			p.addDeviation("it names the next page of its " + p.elements + " by a number, where the protocol has a text")
+			p.addDeviation("it names the next page of its " + p.elements + " by a number, but a cursor must be a string")
 		}
 		asked[string(cursor)] = true
 		params = append(append(json.RawMessage(`{"cursor":`), cursor...), '}')

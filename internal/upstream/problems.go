@@ -118,21 +118,21 @@ func (b *serverBase) newProblem(code problem.Code, r *session.Request, message s
 func (b *serverBase) ToolChangedError(r *session.Request) *problem.Problem {
 	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has just changed the definition of '"+toolOrMethodName(r)+
 		"', so the call was not sent", nil).
-		WithHint("Look at the tool again, then call again.").With("changed", true)
+		WithHint("Read the definition of the tool again, then repeat the call.").With("changed", true)
 }
 
 // staleToolListError rejects a call to a server that announced changed tools and did not list them in time.
 func (b *serverBase) staleToolListError(r *session.Request) *problem.Problem {
 	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+
 		"' has announced that its tools have changed and has not listed them yet, so the call of '"+toolOrMethodName(r)+"' was not sent", nil).
-		WithHint("Try again in a moment; if it stays so, see mcpproxy upstream logs "+b.Spec.Name+".").With("changed", true)
+		WithHint("Try again in a moment. If the problem persists, see mcpproxy upstream logs "+b.Spec.Name+".").With("changed", true)
 }
 
 // clientOnlyToolError rejects a call by MCPProxy itself of a tool that the server lists only
 // to clients.
 func (b *serverBase) clientOnlyToolError(r *session.Request) *problem.Problem {
 	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has '"+toolOrMethodName(r)+"' only for clients that support sampling, elicitation or roots, so the call was not sent", nil).
-		WithHint("A client that can be asked (sampling, elicitation, roots) calls it on /mcp/servers/" + b.Spec.Name + ".")
+		WithHint("Use a client that supports sampling, elicitation or roots, at /mcp/servers/" + b.Spec.Name + ".")
 }
 
 // UnreachableError is the problem when no session can be opened. err is the cause of why.
@@ -150,13 +150,13 @@ func (b *serverBase) unavailableProblem(away *unavailableError, err error) *prob
 		message += ": " + st.Failure.Said
 	}
 	p := problem.New(problem.ServerUnavailable, message,
-		"The call was not sent. Try again in a moment; if it stays so, see mcpproxy upstream logs "+b.Spec.Name+".").
+		"The call was not sent. Try again in a moment. If the problem persists, see mcpproxy upstream logs "+b.Spec.Name+".").
 		With("server", b.Spec.Name).With("state", string(st.Phase)).Because(err)
 	if st.Failure.Code != "" {
 		p.With("last_error", st.Failure.String())
 	}
 	if st.Failure.Code == LoginNotRenewed {
-		p.With("login", string(oauth.LoginRetrying)).Hint = "The call was not sent. Try again in a moment; if it stays so, ask the user to log in again with `mcpproxy login " + b.Spec.Name + "`."
+		p.With("login", string(oauth.LoginRetrying)).Hint = "The call was not sent. Try again in a moment. If the problem persists, ask the user to log in again with `mcpproxy login " + b.Spec.Name + "`."
 	}
 	if !st.RetryAt.IsZero() {
 		p.With("retry_at", st.RetryAt.UTC().Format(time.RFC3339))

@@ -73,7 +73,7 @@ func (s *Server) waitDrained(ctx context.Context, c *Connection) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit.C:
-			return problem.Newf(problem.Overloaded, "Server '%s' is not restarted: calls are in flight, which a restart would end.", s.Spec.Name).
+			return problem.Newf(problem.Overloaded, "Server '%s' was not restarted: calls are in flight, which a restart would end.", s.Spec.Name).
 				WithHint("Ask again when they have ended, or ask the user to restart it with `mcpproxy upstream restart "+s.Spec.Name+"`.").
 				With("server", s.Spec.Name).With("retry_after", int(minRestartInterval.Seconds()))
 		}
@@ -96,7 +96,7 @@ func (p *availability) reserveRestart() error {
 	wait := p.restarted.Add(minRestartInterval).Sub(now)
 	refused := func(why string, wait time.Duration) error {
 		seconds := int(math.Ceil(wait.Seconds()))
-		return problem.Newf(problem.Overloaded, "Server '%s' is not restarted: %s.", p.state.Name, why).
+		return problem.Newf(problem.Overloaded, "Server '%s' was not restarted: %s.", p.state.Name, why).
 			WithHint("Ask again in "+(time.Duration(seconds)*time.Second).String()+" if it is still needed; calls reach the server without a restart.").
 			With("server", p.state.Name).With("retry_after", seconds)
 	}

@@ -11,13 +11,13 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxSends limits how often a request is sent. It is sent again only if the server has certainly not run it.
+// maxSends limits how often a request is sent. It is sent again only if the server has certainly not executed it.
 const maxSends = 2
 
 // SendWhenReady calls f to send a request when there is a connection and the request may be sent. If the server is
 // disconnected, SendWhenReady makes it reconnect at once and waits. A tools/call needs a permit. If the call had to
 // wait, its policy decision is repeated, and the server must list the same definition. f is called again if the server
-// has certainly not run the request. If f returns a problem, that is final.
+// has certainly not executed the request. If f returns a problem, that is final.
 //
 // The errors of SendWhenReady are problems, or ctx.Err() when the caller has canceled. Callers call BeginUse before it
 // and EndUse after it.

@@ -22,7 +22,7 @@ type ServerClients interface {
 	OnNotification(method string, params json.RawMessage) bool
 	// InUse reports whether a client has something open that needs the server.
 	InUse() bool
-	// OnNeedLearned is called when a client may need a session of its own that did not before.
+	// OnNeedLearned is called when a client that shared the session may now need its own.
 	OnNeedLearned()
 	// EndSessions ends sessions.
 	EndSessions(what SessionsToEnd)
@@ -101,7 +101,7 @@ func (r linkReportReceiver) Notification(method string, params json.RawMessage) 
 	return r.s.Clients.OnNotification(method, params)
 }
 
-// QuestionAsked records that clients which can be asked need a session of their own.
+// QuestionAsked records that clients that can answer questions need their own session.
 func (r linkReportReceiver) QuestionAsked(method string) {
 	r.s.learnNeed(SessionNeed(mcp.QuestionCapability(method)))
 }
@@ -182,7 +182,7 @@ func (s *Server) WaitStartSlot(ctx context.Context) (*process.StartSlot, error) 
 		if !session.IsTimedOut(ctx) {
 			return nil, ctx.Err()
 		}
-		return nil, s.UnreachableError(problem.TrustedTextTimeoutErrorf("too many processes are starting, its turn did not come"), ctx.Err())
+		return nil, s.UnreachableError(problem.TrustedTextTimeoutErrorf("too many processes are starting, and it did not start in time"), ctx.Err())
 	}
 }
 

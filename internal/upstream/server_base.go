@@ -11,6 +11,7 @@ import (
 
 	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // Options configure a Set.
@@ -22,6 +23,8 @@ type Options struct {
 	ClientVersion string // sent in clientInfo
 	// AccountFor returns the OAuth account for an HTTP server of that name, or nil. AccountFor may be nil.
 	AccountFor func(server string) transport.ServerAuthorizer
+	// Sandboxes starts servers in their sandboxes; nil means one without private files.
+	Sandboxes  *sandbox.System
 	MaxMessage int // maximum size of a message from a server, in bytes; 0 means 64 MiB
 	// DeclareApps makes MCPProxy declare MCP Apps from the start: see Set.DeclareApps.
 	DeclareApps bool

@@ -19,6 +19,7 @@ import (
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 const defaultMaxMessage = 64 << 20
@@ -44,6 +45,9 @@ func NewSet(opt Options, clients func(*Server) ServerClients) *Set {
 	}
 	if opt.MaxMessage <= 0 {
 		opt.MaxMessage = defaultMaxMessage
+	}
+	if opt.Sandboxes == nil {
+		opt.Sandboxes = sandbox.NewSystem()
 	}
 	if opt.ClientVersion == "" {
 		opt.ClientVersion = "dev"
@@ -79,7 +83,7 @@ func (s *Set) ApplySpecs(specs []Spec) {
 	next := make(map[string]*Server, len(specs))
 	for _, spec := range specs {
 		if next[spec.Name] != nil {
-			s.sharedState.Logger.Warn("two servers with one name: the first one stays", "server", spec.Name)
+			s.sharedState.Logger.Warn("two servers have the same name: the second one is ignored", "server", spec.Name)
 			continue
 		}
 		was := old[spec.Name]

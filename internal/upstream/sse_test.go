@@ -211,7 +211,7 @@ func TestOldServersThatMisbehave(t *testing.T) {
 	for name, c := range map[string]struct{ begin, want string }{
 		"another origin":   {"event: endpoint\ndata: http://127.0.0.1:1/messages\n\n", "another origin"},
 		"another scheme":   {"event: endpoint\ndata: file:///etc/passwd\n\n", "another origin"},
-		"no endpoint":      {"data: {}\n\n", "does not begin with the endpoint"},
+		"no endpoint":      {"data: {}\n\n", "is not the endpoint for messages"},
 		"nothing":          {"event: endpoint\ndata: \n\n", "not a URL"},
 		"a long endpoint":  {"event: endpoint\ndata: /" + strings.Repeat("x", (8<<10)) + "\n\n", "longer than"},
 		"a header in it":   {"event: endpoint\ndata: /x\x7f\x01\n\n", "not a URL"},

@@ -36,9 +36,9 @@ func (p StartProgress) String() string {
 		return ""
 	case Queued:
 		if p.QueuedBefore == 0 {
-			return "waits for its turn to start, it is the next one"
+			return "waits to start, and is the next server"
 		}
-		return fmt.Sprintf("waits for its turn, %d before it", p.QueuedBefore)
+		return fmt.Sprintf("waits to start, servers before it: %d", p.QueuedBefore)
 	}
 	words := string(p.Step)
 	if p.Runner != "" {
@@ -80,7 +80,7 @@ func (b *serverBase) startProgress(st *State) StartProgress {
 		p.Since = time.Unix(0, began)
 	}
 	if b.runner.Installs && st.ProtocolVersion == "" {
-		p.Step, p.Trouble = Installing, b.startSlot.Load().FetchTrouble()
+		p.Step, p.Trouble = Installing, b.startSlot.Load().DownloadProblem()
 	}
 	return p
 }
@@ -111,7 +111,7 @@ func (b *serverBase) waitForStartSlot(ctx context.Context) error {
 // releaseStartSlot releases the server's slot in the start queue.
 func (b *serverBase) releaseStartSlot(ready bool) { b.startSlot.Swap(nil).Release(ready) }
 
-// connectTryDuration returns how long the current attempt has been running.
-func (b *serverBase) connectTryDuration(now time.Time) time.Duration {
+// currentAttemptDuration returns how long the current attempt has been running.
+func (b *serverBase) currentAttemptDuration(now time.Time) time.Duration {
 	return now.Sub(time.Unix(0, b.tryStarted.Load()))
 }

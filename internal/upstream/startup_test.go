@@ -164,7 +164,7 @@ func TestCalledServerStartsFirst(t *testing.T) {
 		}
 		said[p.String()] = true
 	}
-	if !said["waits for its turn to start, it is the next one"] || !said["waits for its turn, 1 before it"] || !said["waits for its turn, 2 before it"] {
+	if !said["waits to start, and is the next server"] || !said["waits to start, servers before it: 1"] || !said["waits to start, servers before it: 2"] {
 		t.Errorf("progress: %v", said)
 	}
 	for _, name := range []string{"c", "lazy"} {

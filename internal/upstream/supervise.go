@@ -219,7 +219,7 @@ func (s *Server) maintainConnection(ctx context.Context, c *Connection) error {
 				trySignal(s.listing.relist)
 			}
 		case <-rest.C:
-			if s.takeOutOfUseIfIdle(c) {
+			if s.retireConnectionIfIdle(c) {
 				return errIdle
 			}
 			rest.Reset(s.usageTracker.timeUntilIdle(s.isInUse()))
@@ -355,7 +355,7 @@ func (s *Server) relistTools(ctx context.Context, c *Connection) (listed bool, e
 func (s *Server) setFailedState(err error, failed bool, bo *backoff) {
 	wait := bo.nextPause()
 	if failed { // a slow failed start is expensive
-		wait = max(wait, min(s.connectTryDuration(time.Now()), longestPause))
+		wait = max(wait, min(s.currentAttemptDuration(time.Now()), longestPause))
 	}
 	err = s.mask.MaskError(err)
 	failure := s.classifyFailure(err)
@@ -379,13 +379,13 @@ func (s *Server) setFailedState(err error, failed bool, bo *backoff) {
 	}
 }
 
-// pauseBeforeDemandedTry returns the pause before an attempt that a caller demands, after one that began at start.
+// pauseBeforeRequestedAttempt returns the pause before an attempt that a caller demands, after one that began at start.
 // Usually there is no pause. After a recent attempt there is one, because a slow failed attempt is expensive and
 // callers may keep demanding.
-func (s *Server) pauseBeforeDemandedTry(start time.Time, failed bool) time.Duration {
+func (s *Server) pauseBeforeRequestedAttempt(start time.Time, failed bool) time.Duration {
 	pause := max(0, demandPause-time.Since(start))
 	if at := s.availability.currentState().FailedAt; failed {
-		pause = max(pause, min(s.connectTryDuration(at), maxDemandPause)-time.Since(at))
+		pause = max(pause, min(s.currentAttemptDuration(at), maxDemandPause)-time.Since(at))
 	}
 	return pause
 }
@@ -402,7 +402,7 @@ func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, 
 			return
 		}
 		if demanded == nil && s.availability.waiterCount() > 0 {
-			demanded = time.After(s.pauseBeforeDemandedTry(start, failed))
+			demanded = time.After(s.pauseBeforeRequestedAttempt(start, failed))
 		}
 		select {
 		case <-ctx.Done():
@@ -416,8 +416,8 @@ func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, 
 	}
 }
 
-// takeOutOfUseIfIdle takes the connection out of use if it is idle. Later callers wait for the next connection.
-func (s *Server) takeOutOfUseIfIdle(c *Connection) bool {
+// retireConnectionIfIdle takes the connection out of use if it is idle. Later callers wait for the next connection.
+func (s *Server) retireConnectionIfIdle(c *Connection) bool {
 	if s.usageTracker.timeUntilIdle(s.isInUse()) > 0 {
 		return false
 	}

@@ -43,6 +43,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // Transport is the transport by which a server is reached.
@@ -64,6 +65,7 @@ type Spec struct {
 	Args           []string
 	Env            map[string]string // added to the allowed environment
 	Dir            string
+	Sandbox        sandbox.Rules // with absolute paths
 	URL            string
 	Headers        map[string]string
 	AllowPrivate   bool          // the host in URL may resolve to private addresses
@@ -80,7 +82,7 @@ type Spec struct {
 	// Shared makes client sessions share MCPProxy's own connection, so that the server runs once. When it changes,
 	// client sessions end and the server keeps running.
 	Shared bool
-	// Auto makes clients share the connection, except those that need a session of their own; see needs.go. Needs are the
+	// Auto makes clients share the connection, except those that need their own session; see needs.go. Needs are the
 	// known needs of this launch. Shared is false then.
 	Auto  bool
 	Needs []KnownNeed
@@ -93,7 +95,7 @@ type Spec struct {
 // LaunchEquals reports whether s and o launch the same server in the same way.
 func (s Spec) LaunchEquals(o Spec) bool {
 	return s.Name == o.Name && s.Transport == o.Transport && s.Command == o.Command &&
-		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir &&
+		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir && s.Sandbox.Equal(o.Sandbox) &&
 		s.URL == o.URL && s.TrySSE == o.TrySSE && s.Auto == o.Auto && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout && s.MissingReason == o.MissingReason && s.MissingVariable == o.MissingVariable
 }
 
@@ -172,8 +174,8 @@ func (s State) NeedsVariable() bool {
 // from its goroutine, and must not block.
 type Observer interface {
 	StateChanged(State)
-	// ToolsListed receives the complete list after each connect and list_changed. It may replace a definition by an
-	// equal one of its own.
+	// ToolsListed receives the complete list after each connect and list_changed. It may replace a definition with an
+	// equal copy.
 	ToolsListed(server string, tools []*tool.Definition)
 }
 

@@ -13,7 +13,7 @@ const record = (over: Partial<ActivityRecord> = {}): ActivityRecord => ({
 const event = (id: string, over: Partial<EventRecord> = {}): EventRecord => ({ id, type: "tool_call", status: "success", timestamp: "2026-11-08T15:00:00Z", operation_type: "write", server_name: "git", tool_name: "git_push", ...over });
 
 describe("filters", () => {
-  test("a tool with its server is taken apart for REST, and fits so", () => {
+  test("server:tool is split for REST, and matches in this form", () => {
     const f = { ...none, tool: ["git:git_push"] };
     expect(params(f)).toMatchObject({ server: "git", tool: ["git_push"] });
     expect(fits(f, event("1"))).toBe(true);
@@ -27,7 +27,7 @@ describe("filters", () => {
 });
 
 describe("live records", () => {
-  test("newer ones are added in the order of their ids, others end in place", () => {
+  test("newer records are added in the order of their ids, others are updated in place", () => {
     const told = nothing();
     take(told, [event("3", { status: "pending" }), event("4"), event("1")], none, "2");
     expect(newestFirst(told).map((r) => r.id)).toEqual(["4", "3"]);
@@ -37,7 +37,7 @@ describe("live records", () => {
     expect(now(row, told).status).toBe("success");
     expect(now({ ...row, id: "0" }, told).status).toBe("pending");
   });
-  test("one whose end does not fit goes, one whose end does comes", () => {
+  test("a record whose end does not match is removed, a record whose end matches is added", () => {
     const told = nothing();
     const running = { ...none, status: ["pending" as const] };
     take(told, [event("3", { status: "pending" })], running, "2");
@@ -45,7 +45,7 @@ describe("live records", () => {
     take(told, [event("3")], running, "2");
     expect(told.added.size).toBe(0);
   });
-  test("what the list has itself when it comes is not added", () => {
+  test("a record that the list already has is not added again", () => {
     const told = nothing();
     take(told, [event("1"), event("2"), event("3")], none, undefined);
     settle(told, "2");
@@ -66,7 +66,7 @@ describe("a decision", () => {
     expect(checks({ outcome: "refused", check: "of_a_newer_daemon" })).toEqual([{ name: "of a newer daemon", passed: false }]);
     expect(checks({ outcome: "refused", check: "place" })).toHaveLength(9);
   });
-  test("shows what the arguments do, and that a person is asked", () => {
+  test("shows the effect of the arguments, and that a user is asked", () => {
     const lane = { operation: "destructive" as const, word: "DROP", by: "sql" as const, argument: "sql" };
     expect(checks({ outcome: "allowed", lane })).toHaveLength(9);
     expect(checks({ outcome: "refused", check: "lane" }).at(-1)).toEqual({ name: "argument lane", passed: false });
@@ -77,7 +77,7 @@ describe("a decision", () => {
     expect(argumentWords({ ...lane, operation: "read", word: undefined, declared: true })).toBe("By its arguments the call is read: “sql”, read as SQL, set in the configuration.");
     expect(argumentWords({ operation: "write", by: "shell", argument: "cmd", word: "it is too long", unread: true })).toBe("By its arguments the call is write: “cmd”, read as a shell command, could not be parsed completely (it is too long).");
   });
-  test("says what would pass", () => {
+  test("shows which call would be allowed", () => {
     expect(remedy(refused("lane", { lane: { operation: "destructive", by: "sql", argument: "sql" } }))?.text).toBe("Call it with call_tool_destructive and operation type destructive.");
     expect(remedy(refused("ask"))).toMatchObject({ page: "approvals" });
     expect(remedy({ ...refused("ask"), metadata: { ...refused("ask").metadata, error_code: "APPROVAL_DENIED" } })?.text).toBe("A user denied this call. It cannot be repeated for 15 minutes.");
@@ -86,7 +86,7 @@ describe("a decision", () => {
     expect(remedy(refused("callable", { status: "server_disabled" }))).toMatchObject({ page: "servers", id: "notes" });
     expect(remedy(record())).toBeUndefined();
   });
-  test("says who marked the tool", () => {
+  test("shows who marked the tool", () => {
     const hints = { read_only: { value: false, from: "server" as const }, destructive: { value: true, from: "override" as const } };
     expect(reasonOf({ outcome: "allowed", call_with: "call_tool_destructive", hints }, "call_tool_destructive")).toBe("The configuration marks the tool destructive. It was called as destructive.");
     expect(reasonOf({ outcome: "warned", call_with: "call_tool_destructive", hints }, "call_tool_read")).toBe("The configuration marks the tool destructive, but it was called as read.");
@@ -95,18 +95,18 @@ describe("a decision", () => {
 });
 
 describe("a call", () => {
-  test("is a command that a shell reads as it stands", () => {
+  test("is a command that a shell accepts unchanged", () => {
     expect(command(record())).toBe(`mcpproxy call tool-write notes:write_note --args '{"title":"it'\\''s"}' --reason 'as asked'`);
     expect(command(record({ arguments_truncated: true }))).toBeUndefined();
     expect(command(record({ arguments: {}, metadata: { tool_variant: "call_tool_read" } }))).toBe("mcpproxy call tool-read notes:write_note");
   });
-  test("is tried again only with all of its arguments", () => {
+  test("is repeated only with all of its arguments", () => {
     expect(again(record())).toEqual({ id: "notes:write_note", args: `{"title":"it's"}` });
     expect(again(record({ arguments: { key: "[masked github-token 12ab34cd]" } }))).toBeUndefined();
     expect(again(record({ arguments: { text: "x".repeat(3000) } }))).toBeUndefined();
     expect(maskedIn({ a: "[masked github-token 12ab34cd]", b: ["***masked:1***"] })).toBe(2);
   });
-  test("has the texts of its answer", () => {
+  test("has the texts of its response", () => {
     expect(answerText({ content: [{ type: "text", text: "a" }, { type: "image" }, { type: "text", text: "b" }] })).toBe("a\n\nb");
     expect(answerText({ structuredContent: {} })).toBeUndefined();
   });

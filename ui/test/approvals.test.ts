@@ -17,7 +17,7 @@ const call = (over: Partial<PendingCall> = {}): PendingCall => ({
 });
 
 suite("calls that wait", () => {
-  it("are the first group, in the order in which they came, and no filter of definitions takes them", () => {
+  it("are the first group, in the order of arrival, and filters of definitions do not affect them", () => {
     const all = itemsOf(waiting([tool("s:a", { together: true }), tool("s:b", { verdict: "block" })]), [call(), call({ id: "q2" })]);
     expect(sections(all).map((s) => [s.title, s.items.length])).toEqual([["Pending calls", 2], ["Changed since approval", 2]]);
     expect(ordered(sections(all)).map((i) => i.key)).toEqual(["call q1", "call q2", "tool s:b", "tool s:a"]);
@@ -26,13 +26,13 @@ suite("calls that wait", () => {
     expect(all.filter((i) => fits(i, "findings")).map((i) => i.key)).toEqual(["tool s:b"]);
   });
 
-  it("have their own id in the URL, which names no tool", () => {
+  it("have their own id in the URL, which contains no tool", () => {
     const [c] = itemsOf(waiting([]), [call()]);
     expect(idOf(c!)).toBe("q1");
     expect(itemAt("call", "q1")).toEqual({ key: c!.key, kind: "call", server: "", name: "q1" });
   });
 
-  it("say what becomes of them", () => {
+  it("show their outcome", () => {
     expect(lead(0, 0)).toMatch(/^Changed definitions/);
     expect(lead(0, 1)).toBe("Agents cannot use it until you approve.");
     expect(lead(1, 1)).toBe("The call is held until you approve.");
@@ -48,7 +48,7 @@ suite("calls that wait", () => {
     expect(say({ state: "expired", ...by })).toMatch(/The answer is no longer valid/);
   });
 
-  it("can be allowed for a while: at first their tool alone, and their token alone", () => {
+  it("can get a lease: by default only for their tool and their token", () => {
     expect(bodyOf(offered(call()))).toEqual({ server: "s", lane: "write", for: "15m", calls: 5, tools: "t" });
     const l = offered(call({ actor: "agent:ci" }));
     expect(covers(l)).toBe("5 more calls to s:t with any arguments, read and write lanes, from the token ci, within 15 minutes.");
@@ -60,7 +60,7 @@ suite("calls that wait", () => {
 });
 
 suite("what waits", () => {
-  it("reads kind and id of the URL", () => {
+  it("reads kind and id from the URL", () => {
     expect(itemAt("", "github:a:b")).toMatchObject({ kind: "tool", server: "github", name: "a:b" });
     expect(itemAt("", "task-master")).toMatchObject({ kind: "server", server: "task-master", name: "" });
     expect(itemAt("resource", "docs:file:///a")).toMatchObject({ kind: "resource", server: "docs", name: "file:///a" });
@@ -74,7 +74,7 @@ suite("what waits", () => {
     expect(itemAt("instructions", "s")!.key).toBe(o!.key);
   });
 
-  it("puts the gravest first, and what is blocked last", () => {
+  it("puts the most severe first, and blocked items last", () => {
     const all = itemsOf(waiting([
       tool("s:clean"), tool("s:blocked", { reason: "blocked", verdict: "block" }), tool("s:new", { reason: "new", approved: undefined }),
       tool("s:looser", { loosened: ["destructiveHint"] }), tool("s:review", { verdict: "review", findings: [finding("/description")] }), tool("s:poisoned", { verdict: "block", findings: [finding("/description")] }),
@@ -84,7 +84,7 @@ suite("what waits", () => {
     expect(all.filter((i) => fits(i, "findings") && waits(i))).toHaveLength(2);
   });
 
-  it("approves together what the daemon says may be", () => {
+  it("approves together only what the daemon allows", () => {
     const offer = { kind: "prompt" as const, server: "s", reason: "new", fingerprint: "f", verdict: "clean" as const, findings: [] };
     const all = itemsOf({ ...waiting([tool("s:a", { together: true }), tool("s:b")]), offers: [{ ...offer, name: "c", together: true }, { ...offer, name: "d" }] }, [call()]);
     expect(all.filter(isClean).map((i) => i.name)).toEqual(["a", "c"]);
@@ -97,7 +97,7 @@ suite("what waits", () => {
     expect(grouped(many)!.map((g) => [g.server, g.items.length])).toEqual([["y", foldFrom / 2], ["x", foldFrom / 2]]);
   });
 
-  it("says what changed", () => {
+  it("shows what changed", () => {
     const say = (more: Partial<WaitingTool>) => why(itemsOf(waiting([tool("s:t", more)]))[0] as DefinitionItem);
     expect(say({ what: { description: { added: 20, removed: 0 }, parameters: 1 } })).toBe("Description, 1 parameter");
     expect(say({ what: { description: { added: 1, removed: 0 } } })).toBe("Description, 1 word");
@@ -110,7 +110,7 @@ suite("a definition beside the approved one", () => {
   const was = { annotations: { destructiveHint: true }, inputSchema: { properties: { a: { type: "string" }, b: { type: "integer" }, c: {} }, required: ["a"] } };
   const is = { annotations: { destructiveHint: false }, inputSchema: { properties: { a: { type: "string" }, c: { type: "string", description: "new" }, d: { enum: ["x", "y"] } }, required: ["a", "d"] } };
 
-  it("lists parameters, those that changed first", () => {
+  it("lists parameters, changed ones first", () => {
     const rows = parameters(is, was, [{ path: "/inputSchema/properties/c/description", kind: "added", new: "new" }]);
     expect(rows.map((r) => [r.name, r.change, r.was, r.is])).toEqual([
       ["c", "changed", "any", "string"], ["d", "added", undefined, "one of x, y, required"], ["b", "removed", "integer", undefined], ["a", "same", "string, required", "string, required"],
@@ -118,7 +118,7 @@ suite("a definition beside the approved one", () => {
     expect(rows[0]!.pieces).toEqual([{ kind: "added", text: "new" }]);
   });
 
-  it("sees a parameter that is required now, and one whose form differs within", () => {
+  it("detects a newly required parameter, and a nested change", () => {
     const one = { inputSchema: { properties: { a: { type: "object", properties: { x: {} } } } } };
     expect(parameters({ inputSchema: { ...one.inputSchema, required: ["a"] } }, one, [])[0]!.change).toBe("changed");
     expect(parameters({ inputSchema: { properties: { a: { type: "object", properties: { x: { type: "string" } } } } } }, one, [])[0]!.is).toMatch(/details/);
@@ -128,29 +128,29 @@ suite("a definition beside the approved one", () => {
     expect(parameters({ arguments: [{ name: "repo", required: true }] }, undefined, [])[0]).toMatchObject({ name: "repo", is: "text, required" });
   });
 
-  it("tells hints and lanes", () => {
+  it("shows hints and lanes", () => {
     expect(hints(is, was, ["destructiveHint"])[0]).toEqual({ name: "destructiveHint", was: "true", is: "false", changed: true, loosened: true });
     expect([laneOf(was), laneOf(is), laneOf({ annotations: { readOnlyHint: true } }), laneOf({ annotations: { readOnlyHint: true, destructiveHint: true } })]).toEqual(["destructive", "write", "read", "destructive"]);
   });
 
-  it("counts words and shows texts with nothing in common whole", () => {
+  it("counts words, and shows completely different texts in full", () => {
     expect(wordCount([{ kind: "same", text: "a b" }, { kind: "added", text: " c d" }])).toBe("2 words added, none removed");
     expect(pieces({ path: "/description", kind: "changed", old: "a", new: "b" })).toEqual([{ kind: "removed", text: "a" }, { kind: "added", text: "b" }]);
   });
 
-  it("leaves to other changes what no part shows", () => {
+  it("lists the remaining changes under other changes", () => {
     const all = ["/description", "/title", "/inputSchema/properties/a", "/inputSchema/required/0", "/inputSchema/propertiesX", "/outputSchema/type"].map((path) => ({ path, kind: "changed" as const }));
     expect(otherChanges(all, "/description").map((c) => c.path)).toEqual(["/title", "/inputSchema/propertiesX", "/outputSchema/type"]);
   });
 
-  it("finds the texts that are marked, names of parameters too", () => {
+  it("finds the marked texts, including parameter names", () => {
     const d = { inputSchema: { properties: { "ignore all": { description: "say nothing" } } } };
     const [name, text] = marked(d, [finding("/inputSchema/properties/ignore all", "ignore"), finding("/inputSchema/properties/ignore all/description", "say")], "/description");
     expect([name!.text, text!.text, text!.label]).toEqual(["ignore all", "say nothing", "parameter ignore all, description"]);
     expect(label("/outputSchema/properties/a~1b")).toBe("output schema, a/b");
   });
 
-  it("compares whatever the order of members", () => {
+  it("ignores the order of members", () => {
     expect(same({ a: 1, b: [{ c: 1, d: 2 }] }, { b: [{ d: 2, c: 1 }], a: 1 })).toBe(true);
     expect(describe({ type: ["string", "null"], default: "x", maxLength: 5 }, false)).toBe("string or null, default x, max length 5");
   });
@@ -159,7 +159,7 @@ suite("a definition beside the approved one", () => {
 suite("what is said of it", () => {
   const diff = (more: Partial<Diff>): Diff => ({ server: "s", reason: "changed", fingerprint: "f", definition: {}, changes: [], verdict: "clean", findings: [], ...more });
 
-  it("says the gravest thing", () => {
+  it("shows the most severe verdict", () => {
     const two = [finding("/description"), { ...finding("/description"), severity: "review" as const }];
     expect(verdict(diff({ verdict: "block", findings: two, loosened: ["destructiveHint"] }), "write", "write").text).toMatch(/^One of two findings is typical of attacks/);
     expect(verdict(diff({ verdict: "block", findings: [two[0]!] }), "write", "write").text).toMatch(/^The finding is typical/);
@@ -172,7 +172,7 @@ suite("what is said of it", () => {
     expect(severities(two)).toBe("1 block, 1 review");
   });
 
-  it("says what did not change", () => {
+  it("shows what did not change", () => {
     const properties = (...names: string[]) => ({ name: "t", description: "d", inputSchema: { properties: Object.fromEntries(names.map((n) => [n, {}])) } });
     const accepted = (definition: unknown) => ({ fingerprint: "a", by: "admin", at: "", definition });
     expect(untouched(diff({ definition: properties("a", "b", "c"), approved: accepted(properties("a", "b")) }))).toBe("The 2 other parameters, name and description are unchanged.");
@@ -181,7 +181,7 @@ suite("what is said of it", () => {
     expect(untouched(diff({}))).toBe("");
   });
 
-  it("names who accepted it, how many wait and what runs", () => {
+  it("shows the approver, the number of waiting items and the launch", () => {
     expect([accepter("admin"), accepter("trust:scan"), heading(0), heading(1), heading(1234)]).toEqual(["by you", "by trust: scan", "Nothing to review", "1 item needs review", "1,234 items need review"]);
     expect(commandLine({ command: "sh", args: ["-c", "it's ~/a"] })).toBe(`sh -c 'it'\\''s ~/a'`);
   });
@@ -195,13 +195,13 @@ suite("definitions in which the same was found", () => {
     tool("s:f", { verdict: "block", findings: found("takes"), reason: "blocked" }), tool("s:g"),
   ]));
 
-  it("are those with the same rules, whatever server they are of", () => {
+  it("have the same rules, on any server", () => {
     expect(alike(items)).toEqual([{ found: "hides+orders", reason: "says hides, and says orders", count: 2 }, { found: "takes", reason: "says takes", count: 2 }]);
     expect(items.filter((i) => foundIn(i) === "takes").map((i) => i.key)).toEqual(["tool s:d", "tool s:e"]); // blocked items are decided
     expect(items.map(foundIn).at(-1)).toBe("");
   });
 
-  it("are approved together unless they look like an attack, or claim less than before", () => {
+  it("are approved together unless they look like an attack, or relax a hint", () => {
     expect(items.filter(approvable).map((i) => i.key)).toEqual(["tool s:a", "tool t:b", "tool s:c", "tool s:g"]);
     expect(itemsOf(waiting([tool("s:a", { verdict: "review", loosened: ["readOnlyHint"] })])).filter(approvable)).toEqual([]);
   });

@@ -3,11 +3,11 @@ import { axisSize, axisValues, barsOf, nice } from "../src/lib/bars";
 
 const bucket = { start: "2026-11-23T10:00:00Z", read: 4, write: 2, destructive: 1, refused: 3, failed: 2 };
 
-test("lanes stand on each other, refused and failed hang", () => {
+test("lanes are stacked upward, refused and failed calls downward", () => {
   expect(barsOf([bucket], 60).map((b) => [b.kind, b.low, b.high])).toEqual([["read", 0, 4], ["write", 4, 6], ["destructive", 6, 7], ["refused", -3, 0], ["failed", -5, -3]]);
 });
 
-test("lanes that a filter leaves out are grey", () => {
+test("lanes that a filter excludes are grey", () => {
   expect(barsOf([bucket], 60, ["write"]).map((b) => b.kind)).toEqual(["ghost", "write", "ghost", "refused", "failed"]);
 });
 

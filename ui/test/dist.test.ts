@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-// The committed build: node's types are not needed for what vite can read itself.
+// The committed build. vite can read it without node's types.
 const all = import.meta.glob("../../internal/web/dist/**/*", { query: "?raw", import: "default", eager: true }) as Record<string, string>;
 const files = Object.fromEntries(Object.entries(all).map(([path, text]) => [path.split("/dist/")[1]!, text]));
 
@@ -14,14 +14,14 @@ async function size(names: string[]): Promise<number> {
   return each.reduce((a, b) => a + b, 0) / 1024;
 }
 
-test("all of it has 250 KB compressed, what index.html names has 90 KB less what a page needs", async () => {
+test("all files have at most 250 KB compressed, and the files in index.html 90 KB minus those of a page", async () => {
   expect(await size(Object.keys(files))).toBeLessThan(250);
   const named = [...files["index.html"]!.matchAll(/(?:src|href)="\/ui\/([^"]+)"/g)].map((m) => m[1]!);
   expect(named.length).toBeGreaterThan(3);
   expect(await size(["index.html", ...named])).toBeLessThan(60);
 });
 
-test("nothing in it needs what the policy forbids, or speaks to another host", () => {
+test("no file violates the policy or contacts another host", () => {
   expect(files["index.html"]).not.toMatch(/ style=|<style|<script(?![^>]* src=)/);
   for (const [name, text] of Object.entries(files)) {
     if (name.endsWith(".css")) expect(text).not.toMatch(/url\((?!#)|@import/);

@@ -3,11 +3,11 @@ import { lines, masks } from "../src/lib/json";
 
 const show = (v: unknown, width?: number) => lines(v, width).map((l) => l.map((t) => (t.kind === "masked" ? `<${t.text}>` : t.text)).join("")).join("\n");
 
-test("short objects stand on one line", () => {
+test("short objects are on one line", () => {
   expect(show({ a: 1, b: [true, null] })).toBe('{"a": 1, "b": [true, null]}');
 });
 
-test("long ones are JSON again without the masks", () => {
+test("long objects are valid JSON without the masks", () => {
   const value = { text: "x".repeat(60), list: [{ a: 1 }, { b: "y".repeat(60) }], empty: {}, none: [] };
   expect(show(value).split("\n").length).toBeGreaterThan(3);
   expect(JSON.parse(show(value))).toEqual(value);

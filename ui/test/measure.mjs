@@ -1,9 +1,9 @@
-// Measures what the design promises, over loopback: MCPPROXY_BIN=… node test/measure.mjs [records].
+// Measures the limits of the design over loopback: MCPPROXY_BIN=… node test/measure.mjs [records].
 // First paint ≤ 300 ms, first view ≤ 90 KB, a filter's rows ≤ 100 ms, no frame over 16 ms while
-// a long log scrolls, twenty tabs. It prints figures and judges nothing: machines differ, and
-// the time between two frames is also the screen's and the other processes'. So a page with
-// nothing but a heading, and a plain table of 20,000 rows, are measured in the same run, and
-// of each frame the processor time that the page's own thread worked for it.
+// a long log scrolls, twenty tabs. It prints figures without a verdict: machines differ, and
+// the time between two frames also depends on the screen and other processes. So a page with
+// only a heading, and a plain table of 20,000 rows, are measured in the same run, as well as
+// the CPU time of the page's own thread for each frame.
 import { createServer } from "node:http";
 import { Daemon } from "./browser/daemon.mjs";
 import { launch, settled } from "./browser/harness.mjs";
@@ -43,7 +43,7 @@ async function fill() {
     for (let i = 0; i < records / 16; i++) {
       const [tool, name, args] = calls[(i + n) % calls.length];
       await agent.call(tool, { name, args });
-      // Refusals alike are one record, and have a number of their own: a few are enough.
+      // Identical refusals share one record with a count: a few are enough.
       if (i % 200 === 0) await agent.call("call_tool_read", { name: "notes:delete_note", args: { title: `x${i}-${n}` } });
     }
   }));
@@ -80,7 +80,7 @@ async function firstPaint() {
   show("first view, compressed", bytes, "KB");
 }
 
-// Scrolls by so many px a frame; returns the time between frames, and what the page's thread worked for each, in ms.
+// Scrolls by a number of px per frame. Returns the time between frames, and the CPU time of the page's thread for each, in ms.
 async function frames(page, by) {
   const tracing = await browser.newBrowserCDPSession();
   const events = [];
@@ -107,7 +107,7 @@ async function frames(page, by) {
   const thread = (e) => `${e.pid}:${e.tid}`;
   const animation = Map.groupBy(events.filter((e) => e.name === "FireAnimationFrame"), thread);
   const [main, fired] = [...animation].sort((a, b) => b[1].length - a[1].length)[0];
-  // Callbacks of one frame follow one another at once.
+  // Callbacks of one frame run without a pause between them.
   const begins = fired.map((e) => e.ts).sort((a, b) => a - b).filter((ts, i, all) => i === 0 || ts - all[i - 1] > 2000);
   const work = begins.map(() => 0);
   for (const e of events) {
@@ -151,7 +151,7 @@ async function filtering() {
   if (!(await table.count())) return;
   const took = [];
   for (let i = 0; i < 20; i++) {
-    await settled(page); // people look at what came before they change it
+    await settled(page); // users look at the result before they change it
     await page.waitForTimeout(500);
     took.push(await page.evaluate((query) => new Promise((done) => {
       const count = () => document.querySelector("#main table[aria-rowcount]")?.getAttribute("aria-rowcount");

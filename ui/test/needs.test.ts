@@ -39,7 +39,7 @@ describe("needsOf", () => {
     expect(needsOf(waiting([]), [gh("a"), gh("b"), gh("c"), gh("d")], undefined, now).map((n) => said(n.title))).toEqual(["4 servers need a variable"]);
   });
 
-  test("what cannot be fetched now", () => {
+  test("packages that cannot be downloaded now", () => {
     const npx = (name: string) => server(name, { state: "connecting", step: "installing", trouble: "registry.example cannot be reached, is the network down?" });
     const [need] = needsOf(waiting([]), [npx("gh")], undefined, now);
     expect([said(need!.title), said(need!.text), need!.act.href]).toEqual(["gh cannot be downloaded", "registry.example cannot be reached, is the network down?", "/ui/servers?id=gh"]);
@@ -47,13 +47,13 @@ describe("needsOf", () => {
     expect([said(all!.title), said(all!.text).includes("b: registry.example cannot be reached")]).toEqual(["3 servers cannot be downloaded", true]);
   });
 
-  test("what widens in the file", () => {
+  test("configuration changes that grant more access", () => {
     const [need, ...more] = needsOf(waiting([]), [], { unconfirmed: 2, activity: {} } as unknown as Status, now);
     expect([said(need!.title), said(need!.text), need!.act.label, more]).toEqual(["2 configuration changes need confirmation", "They grant more access. If you made them, confirm them in a terminal: mcpproxy config confirm.", "View", []]);
     expect(needsOf(waiting([]), [], { activity: {} } as unknown as Status, now)).toEqual([]);
   });
 
-  test("gravest first", () => {
+  test("the most severe problem first", () => {
     const w = waiting([tool("a:x"), tool("a:bad", { reason: "changed", verdict: "block", findings: [finding("review", "hides"), finding("block", "takes files")], since: "2026-11-20T14:00:00Z" })], {
       servers: [{ name: "new", stage: "launch", fingerprint: "f", proposed_by: "agent", client_name: "Claude Code", launch: { protocol: "stdio", command: "npx", args: ["-y", "x y"] }, tool_count: 0, offer_count: 0, findings: 0 }],
     });
@@ -69,7 +69,7 @@ describe("needsOf", () => {
     expect(all[0]!.act.href).toBe("/ui/approvals?id=a:bad");
   });
 
-  test("calls that wait come first, with their time", () => {
+  test("pending calls come first, with their age", () => {
     const call = (id: string, over: Partial<PendingCall> = {}): PendingCall => ({
       id, state: "waiting", name: "n:x", server: "n", tool: "x", lane: "write", lane_reason: "the tool's hints declare it", tool_variant: "call_tool_write", rule: "ask.write", arguments: {}, actor: "agent", client_name: "Cursor", source: "mcp",
       asked_at: "2026-11-20T14:59:00Z", last_asked_at: "2026-11-20T14:59:00Z", until: "2026-11-20T15:14:00Z", activity_id: "01A", ...over,
@@ -83,7 +83,7 @@ describe("needsOf", () => {
     expect(said(needsOf(waiting([]), [], undefined, now, [call("q", { client_name: undefined, actor: "agent:ci" })])[0]!.text)).toMatch(/^agent ci called it/);
   });
 
-  test("three of a kind are one row", () => {
+  test("three items of a kind share one row", () => {
     const servers = ["a", "b", "c", "d"].map((n) => server(n, { state: "failed" }));
     const all = needsOf(waiting([tool("s:a"), tool("s:b", { loosened: ["destructiveHint"] }), tool("s:c", { findings: [finding("note", "is long")], verdict: "review", since: "2026-11-20T13:00:00Z" })]), servers, undefined, now);
     expect(all.map((n) => said(n.title))).toEqual(["4 servers failed", "3 definitions need review"]);
@@ -92,7 +92,7 @@ describe("needsOf", () => {
     expect(all[1]!.since).toBe("2026-11-20T13:00:00Z");
   });
 
-  test("what was refused already needs nobody, what the list left out still counts", () => {
+  test("refused items need no attention, and items that the list omits are counted", () => {
     expect(needsOf(waiting([tool("s:a", { reason: "blocked", verdict: "block" })]), [server("s")], undefined, now)).toEqual([]);
     const all = needsOf(waiting([tool("s:a")], { total_tools: 700 }), [server("s")], undefined, now);
     expect(all.map((n) => said(n.title))).toEqual(["700 definitions need review"]);
@@ -101,13 +101,13 @@ describe("needsOf", () => {
     expect(rest.map((n) => [said(n.title), said(n.text)])).toEqual([["9,990 definitions need review", "1,200 with findings."]]);
   });
 
-  test("a line for many names the reasons", () => {
+  test("a row for many items names the reasons", () => {
     const failed = (name: string, last_error: string) => server(name, { state: "failed", last_error });
     const [all] = needsOf(waiting([]), [failed("a", "TOKEN is not set."), failed("b", "command not found: uvx"), failed("c", ""), failed("d", "x")], undefined, now);
     expect([said(all!.title), said(all!.text)]).toEqual(["4 servers failed", "a: TOKEN is not set; b: command not found: uvx; c; and 1 more."]);
   });
 
-  test("a log that was changed comes before all", () => {
+  test("a changed log comes first", () => {
     const status = { activity: { degraded: false, records: 3, verified: { at: "2026-11-20T14:00:00Z", ok: false } } } as never;
     expect(said(needsOf(waiting([tool("s:a")]), [], status, now)[0]!.title)).toBe("The activity log failed verification");
   });

@@ -4,7 +4,7 @@ import { noticeText } from "../src/lib/notice";
 
 const record = (r: Partial<EventRecord>): EventRecord => ({ id: "1", type: "tool_call", status: "held", server_name: "s", tool_name: "wipe", timestamp: "", reason: "because", ...r });
 
-test("what waits is announced by its names", () => {
+test("waiting items are announced by their names", () => {
   expect(noticeText(record({}))).toBe("A call waits for your approval: s:wipe");
   expect(noticeText(record({ type: "approval", status: "blocked" }))).toBe("New or changed definitions wait for your review: s:wipe");
   expect(noticeText(record({ type: "server_change", status: "error", tool_name: undefined, error_code: "LOGIN_NEEDED" }))).toBe("A server needs a login: s");

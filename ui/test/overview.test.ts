@@ -5,7 +5,7 @@ import { heading, inSteps, lastRefused, logState, summary, took, whyRefused } fr
 
 const server = (name: string, over: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 3, ...over });
 
-test("the heading is the answer", () => {
+test("the heading is a summary", () => {
   expect(heading(5, [])).toBe("5 items need attention");
   expect(heading(1, [])).toBe("1 item needs attention");
   expect(heading(0, [server("a"), server("b", { state: "idle" }), server("c", { enabled: false })])).toBe("No issues. 2 servers ready, nothing to review.");
@@ -13,7 +13,7 @@ test("the heading is the answer", () => {
   expect(heading(0, [server("a", { enabled: false })])).toBe("All servers are disabled. Nothing to review.");
 });
 
-test("the log is called verified only after a verification", () => {
+test("the log is shown as verified only after a verification", () => {
   const at = "2026-11-20T14:00:00Z";
   expect(logState({ degraded: false, records: 1, verified: { at, ok: true } })).toBe("activity log verified");
   expect(logState({ degraded: false, records: 1 })).toBe("activity log not verified yet");
@@ -42,13 +42,13 @@ test("the log has whole milliseconds", () => {
   expect([took(0), took(84)]).toEqual(["less than 1 ms", "84 ms"]);
 });
 
-test("what was refused last leads, also when its record is old", () => {
+test("the most recent refusal comes first, even if its record is old", () => {
   const record = (id: string, timestamp: string, last_time?: string) => ({ id, timestamp, ...(last_time ? { last_time } : {}) }) as ActivityRecord;
   const all = [record("c", "2026-11-23T10:03:00Z"), record("b", "2026-11-23T10:02:00Z", "2026-11-23T10:02:30Z"), record("a", "2026-11-23T10:00:00Z", "2026-11-23T12:01:00+01:00"), record("old", "2026-11-23T08:00:00Z", "2026-11-23T10:05:00Z")];
   expect(lastRefused(all, 3).map((r) => r.id)).toEqual(["a", "old", "c"]);
 });
 
-test("the tab says what waits", () => {
+test("the title of the tab shows the number of waiting items", () => {
   expect([0, 3, 1200].map((n) => [tabTitle("Approvals", n), tabIcon(n)])).toEqual([
     ["Approvals · MCPProxy", "icon.svg"], ["(3) Approvals · MCPProxy", "icon-waits.svg"], ["(99+) Approvals · MCPProxy", "icon-waits.svg"],
   ]);

@@ -39,7 +39,7 @@ test.each(names)("%s", (name) => {
   expect(parameters(schema({}), schema(json(name, { type: "string" })), [])).toMatchObject([{ name, change: "removed", was: "string" }]);
   expect([at({}, "/" + name), at(json(name, 1), "/" + name)]).toEqual([undefined, 1]);
 
-  // Words that the address, records and answers name.
+  // Words in the address, in records and in responses.
   const now = new Date("2026-11-20T15:00:00Z");
   expect(label({ since: name, until: "" }, now)).toBe(label({ since: "", until: "" }, now));
   expect(within({ since: name, until: "" }, now)).toBe(within({ since: "", until: "" }, now));

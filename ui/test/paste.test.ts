@@ -15,7 +15,7 @@ const pasted: ParsedServer = {
 
 const taken = () => new Map<string, string | undefined>();
 
-test("a secret goes into the keyring, unless a person wants it in the file", () => {
+test("a secret goes into the keyring, unless the user wants it in the file", () => {
   const kept = keep(pasted, {}, taken());
   expect([...kept.values()]).toEqual([{ name: "GITHUB_TOKEN", value: "ghp_x", text: "${keyring:GITHUB_TOKEN}" }, { name: "GITHUB_KEY", value: "abc", text: "--key=${keyring:GITHUB_KEY}" }]);
   expect(bodyOf(pasted, { name: "gh" }, kept)).toEqual({ name: "gh", command: "npx", args: ["-y", "--key=${keyring:GITHUB_KEY}"], env: { GITHUB_TOKEN: "${keyring:GITHUB_TOKEN}", HOME: "/h" } });
@@ -23,7 +23,7 @@ test("a secret goes into the keyring, unless a person wants it in the file", () 
   expect((pasted.add.env as Record<string, string>).GITHUB_TOKEN).toBe("ghp_x"); // the parsed object is not modified
 });
 
-test("no secret is written over another one, and one value has one name", () => {
+test("no secret overwrites another one, and one value has one name", () => {
   const names = (t: Map<string, string | undefined>, server = pasted) => [...keep(server, {}, t).values()].map((k) => k.name);
   expect(names(new Map([["GITHUB_TOKEN", undefined]]))).toEqual(["github_GITHUB_TOKEN", "GITHUB_KEY"]);
   expect(names(new Map([["GITHUB_TOKEN", undefined], ["github_GITHUB_TOKEN", undefined]]))).toEqual(["github_GITHUB_TOKEN_3", "GITHUB_KEY"]);
@@ -33,7 +33,7 @@ test("no secret is written over another one, and one value has one name", () => 
   expect(names(all, other)).toEqual(["other_GITHUB_TOKEN", "GITHUB_KEY"]);
 });
 
-test("a secret is parted from what stands around it; what does not fit stays", () => {
+test("a secret is separated from the text around it; other values stay", () => {
   expect(clearOf("Bearer abc", "Bearer ${env:T}")).toEqual({ value: "abc", before: "Bearer ", after: "", name: "T" });
   expect(clearOf("https://x/?k=abc&z=1", "https://x/?k=${env:X_K}&z=1")).toMatchObject({ value: "abc" });
   expect(clearOf("abc", "${env:1-x y}")).toMatchObject({ name: "_1-x_y" });
@@ -45,7 +45,7 @@ test("which secrets are needed", () => {
   expect([needed(all, "s"), needed(all, "t"), needed(all)].map((x) => x.map((s) => s.name))).toEqual([["b"], ["b", "c"], ["b", "c"]]);
 });
 
-test("what is found: the same one twice, pasted, here already, MCPProxy itself", () => {
+test("found servers: duplicates, pasted, already configured, MCPProxy itself", () => {
   const one = (id: string, over: Partial<FoundServer> = {}): FoundServer => ({ id, client: "cursor", client_name: "Cursor", path: "/home/me/.cursor/mcp.json", scope: "user", name: id, called: id, launch: { command: "npx", args: [id] }, secrets: [], have: false, ours: false, notes: [], ...over });
   const all = marks([one("a"), one("b", { client: "codex", client_name: "Codex", path: "/c", name: "a" }), one("c"), one("d", { have: true }), one("e", { ours: true })], ["npx c"]);
   expect(all.map((m) => [m.server.id, m.why, m.again, m.have])).toEqual([["a", "", false, false], ["b", "", true, false], ["c", "already pasted", false, false], ["d", "already added", false, true]]);
@@ -53,7 +53,7 @@ test("what is found: the same one twice, pasted, here already, MCPProxy itself",
   expect(tally({ found: all.map((m) => m.server), broken: [] })).toBe("2 clients, 4 servers");
 });
 
-test("a command line is what a person would type, and is read back", () => {
+test("a command line has the form that a user types, and is parsed back", () => {
   const argv = ["sh", "-c", "echo 'a  b' \"c\" $X \\", "", "--x=~/y", "a\u00a0b"];
   const line = commandLine({ command: argv[0]!, args: argv.slice(1) });
   expect(line).toMatch(/^sh -c '/);
@@ -63,13 +63,13 @@ test("a command line is what a person would type, and is read back", () => {
   expect(commandLine({ url: "https://x/mcp" })).toBe("https://x/mcp");
 });
 
-test("names are one name whatever their case", () => {
+test("names are not case-sensitive", () => {
   expect(nameTrouble("GitHub", ["github"])).toContain("github");
   expect(nameTrouble("", [])).not.toBe("");
   expect(nameTrouble("a", ["b"])).toBe("");
 });
 
-test("what a launch gets besides its command", () => {
+test("the variables and headers of a launch", () => {
   expect(takes({ env: ["A", "B"], headers: [], working_dir: "/tmp" })).toEqual(["env A, B", "in /tmp"]);
   expect(takes({ env: { A: "1" }, headers: { Authorization: "[masked]" } })).toEqual(["env A=1", "headers Authorization: [masked]"]);
 });

@@ -1,6 +1,6 @@
 // Makes the pictures of docs/pictures from the real UI: MCPPROXY_BIN=… npm run shots [directory].
-// What they show is test/browser/world.mjs: the demo's servers, a poisoned one, a crashing one.
-// Sizes are fixed, times and ids differ. All of them may have 2 MB.
+// They show test/browser/world.mjs: the demo's servers, a poisoned one, a crashing one.
+// Sizes are fixed, times and ids differ. All pictures together may have 2 MB.
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -52,10 +52,10 @@ try {
   await empty.close();
 }
 
-/** Opens a page of the daemon and calls work with take(name, address below /ui/, what to do there). */
+/** Opens a page of the daemon and calls work with take(name, address below /ui/, action on the page). */
 async function series(daemon, context, work) {
   const c = await browser.newContext({ locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce", ...context });
-  // Files stand where they would for a person.
+  // Files have the paths that a user would have.
   await c.route(/\/api\/v1\/(clients|servers\/import|status)/, async (r) => {
     const response = await r.fetch({ headers: { "X-API-Key": daemon.key, "Content-Type": "application/json" } });
     await r.fulfill({ response, body: (await response.text()).replaceAll(daemon.dir, "/home/you") });

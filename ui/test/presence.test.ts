@@ -14,7 +14,7 @@ const statement = {
 };
 const what: Asked = { statement, claims, anchor };
 
-test("what is asked is read, or nothing is", () => {
+test("a request is parsed completely or not at all", () => {
   expect(asked({ statement, claims, anchor })).toEqual(what);
   for (const details of [undefined, {}, { statement, claims }, { statement, anchor }, { claims, anchor }, { statement, claims: "all", anchor }]) expect(asked(details)).toBeUndefined();
 });
@@ -25,7 +25,7 @@ test("the challenge is the digest of the statement, whose members have one order
   expect(base64(await challenge({ ...what, statement: mixed }, statement.for))).toBe(base64(hex(await sum("mcpproxy presence statement v1\n" + JSON.stringify(statement)))));
 });
 
-test("what is of another request, or not what is shown, is not signed", async () => {
+test("a statement for another request, or with other claims than shown, is not signed", async () => {
   await expect(challenge(what, "POST /api/v1/a")).rejects.toThrow("another request");
   for (const other of [[], claims.slice(1), [...claims, "more"], [claims[1]!, claims[0]!], [claims.join("\n")]]) await expect(challenge({ ...what, claims: other }, statement.for)).rejects.toThrow("does not match the changes shown");
   await expect(challenge({ ...what, statement: { ...statement, count: 3 } }, statement.for)).rejects.toThrow("does not match the changes shown");
@@ -47,7 +47,7 @@ test("claims in words", () => {
   expect(claimCounts([...claims, 'approve "tool" "a" "x"'])).toEqual([{ words: "Approve", count: 2 }, { words: "Presence anchor", count: 1 }]);
 });
 
-test("the command that does what the page asked for", () => {
+test("the command for the action of the page", () => {
   const of = (request: string, body?: unknown) => command(request.split(" ")[0]!, request.split(" ")[1]!, body);
   expect(of("POST /servers/git%20hub/tools/a%2Fb/approve", { fingerprint: "1" })).toBe("mcpproxy tools approve 'git hub:a/b'");
   expect(of("POST /servers/a/resources/x%3A%2F%2Fy/approve")).toBe("mcpproxy tools approve --kind resource a:x://y");

@@ -15,7 +15,7 @@ test("labels", () => {
   expect(label({ since: "24h", until: "" }, now)).toBe("Last 24 hours");
   expect(label({ since: at(14, 0), until: at(14, 30) }, now)).toBe("14:00 to 14:30");
   expect(label({ since: at(22, 0, 21), until: at(1, 0, 22) }, now)).toBe("21 Nov 22:00 to 22 Nov 01:00");
-  expect(label({ since: at(22, 0, 22), until: at(1, 0) }, now)).toBe("22 Nov 22:00 to 23 Nov 01:00"); // not of one day
+  expect(label({ since: at(22, 0, 22), until: at(1, 0) }, now)).toBe("22 Nov 22:00 to 23 Nov 01:00"); // not within one day
   expect(within({ since: "7d", until: "" }, now)).toBe("in the last 7 days");
 });
 
@@ -27,20 +27,20 @@ test("REST", () => {
   expect(step({ since: "30d", until: "" }, now)).toBe("24h");
 });
 
-test("a time of one's own", () => {
+test("a custom time range", () => {
   expect(localTime(new Date(2026, 0, 2, 3, 4, 59))).toBe("2026-01-02T03:04");
   const range = { since: new Date(localTime(new Date(2026, 10, 23, 8, 0))).toISOString(), until: "" };
   expect(ends(range, now)).toEqual({ from: new Date(2026, 10, 23, 8, 0), to: now });
 });
 
-test("who has chosen no range gets the shortest that holds all records, a week at most", () => {
+test("the default range is the shortest that contains all records, at most a week", () => {
   const old = (ms: number) => new Date(now.getTime() - ms);
   const [m, h] = [60_000, 3_600_000];
   expect([0, 10 * m, 30 * m, 2 * h, 20 * h, 30 * h, 100 * 24 * h].map((age) => fitting(old(age), now))).toEqual(["15m", "15m", "1h", "6h", "24h", "7d", "7d"]);
   expect(shortest(old(60 * 24 * h), now)).toBeUndefined();
 });
 
-test("all records begin with the first", () => {
+test("the range of all records begins with the first", () => {
   const range = { since: "all", until: "", first: new Date(2026, 5, 1) };
   expect(ends(range, now)).toEqual({ from: range.first, to: now });
   expect([label(range, now), within(range, now), step(range, now)]).toEqual(["All records", "since the first record", "168h"]);

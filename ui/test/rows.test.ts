@@ -18,7 +18,7 @@ test("a million rows fit into a box that browsers can make, to the last one", ()
   const ends = [0, 1, 777_777, 7_000_000, 15_000_000 - view].map((top) => ({ top, d: drawn(total, height, top, view) }));
   for (const { top, d } of ends) {
     expect(d.before + (d.last - d.first) * height + d.after).toBeCloseTo(15_000_000, 3);
-    expect(d.before).toBeLessThanOrEqual(top); // the view is covered
+    expect(d.before).toBeLessThanOrEqual(top); // the rows cover the view
     expect(d.before + (d.last - d.first) * height).toBeGreaterThanOrEqual(top + view - 1e-6);
   }
   expect(ends[0]!.d.first).toBe(0);
@@ -28,19 +28,19 @@ test("a million rows fit into a box that browsers can make, to the last one", ()
   expect(d.first <= 654_321 && 654_321 < d.last).toBe(true);
 });
 
-test("a row is revealed below the head", () => {
+test("a row is scrolled into view below the header", () => {
   expect(reveal(0, 1000, 32, 100, 640, 30)).toBe(0);
   expect(reveal(5, 1000, 32, 100, 640, 30)).toBe(100);
   expect(reveal(50, 1000, 32, 0, 640, 30)).toBe(51 * 32 - 610);
 });
 
-test("pages that hold rows", () => {
+test("pages that contain rows", () => {
   expect(pages(0, 1, 500)).toEqual([0]);
   expect(pages(490, 510, 500)).toEqual([0, 500]);
   expect(pages(1000, 1000, 500)).toEqual([]);
 });
 
-test("at most twenty pages are kept, and the answers of pages that left the view are given up", async () => {
+test("at most twenty pages are cached, and requests for pages outside the view are cancelled", async () => {
   const asked: number[] = [];
   const signals = new Map<number, AbortSignal>();
   const cache: PageCache<number> = new PageCache(async (offset, limit, signal) => {
@@ -57,12 +57,12 @@ test("at most twenty pages are kept, and the answers of pages that left the view
   expect(cache.total).toBe(50_000);
   expect(cache.row(3)).toBeUndefined();
   cache.want(0, 40);
-  cache.want(40_000, 40_040); // kept: nothing is asked for
+  cache.want(40_000, 40_040); // the cached rows suffice: no request
   expect(signals.get(0)!.aborted).toBe(true);
   expect(asked).toHaveLength(101);
 });
 
-test("rows with something below them move those after", () => {
+test("an expanded row moves the rows below it", () => {
   const extras = new Map([[1, 100], [5, 50]]);
   const all = drawn(20, 10, 0, 2000, 0, extras);
   expect(all).toEqual({ first: 0, last: 20, before: 0, after: 0 });

@@ -7,7 +7,7 @@ import { joined, kept } from "../src/pages/servers/tail";
 
 const server = (name: string, s: Partial<Server> = {}): Server => ({ name, protocol: "stdio", enabled: true, quarantined: false, state: "ready", tool_count: 3, ...s });
 
-test("who needs a person comes first, and stays there while it is tried again", () => {
+test("a server that needs attention comes first, and stays there during a retry", () => {
   const all = [
     server("a"), server("b", { enabled: false, state: "stopped" }), server("c", { state: "failed" }), server("d", { state: "connecting", last_error: "exit status 1" }),
     server("e", { quarantined: true, state: "stopped" }), server("f", { state: "needs_login" }), server("g", { state: "connecting" }), server("h", { enabled: false, quarantined: true }),
@@ -22,7 +22,7 @@ test("who needs a person comes first, and stays there while it is tried again", 
   expect(names(rows(all, "", ["off"], "-name"))).toEqual(["need 4", "f", "e", "d", "c", "work 2", "g", "a", "off 2"]); // each group in the order
 });
 
-test("the heading is a sentence whatever there is", () => {
+test("the heading is a sentence in each state", () => {
   expect(sentence([])).toBe("No servers yet");
   expect(sentence([server("a")])).toBe("1 server running");
   expect(sentence([server("a", { enabled: false })])).toBe("The server is disabled");
@@ -30,14 +30,14 @@ test("the heading is a sentence whatever there is", () => {
   expect(sentence([server("a", { state: "failed" }), server("b")])).toBe("1 server needs attention, 1 running");
 });
 
-test("a cause is a sentence of ours", () => {
+test("a cause is MCPProxy's own sentence", () => {
   expect(cause({ failure: "EXITED: exit status 1", last_error: "exit status 1: <b>mine</b>" })).toBe("Exited with code 1.");
   expect(cause({ failure: "UNREACHABLE: nothing answers at its address" })).toBe("Nothing answers at its address.");
   expect(cause({ failure: "UNREACHABLE: nothing answers at its address", last_error: "nothing answers at its address 127.0.0.1:9: the connection was refused" })).toBe("Nothing answers at its address 127.0.0.1:9: the connection was refused.");
   expect(cause({})).toBe("Not connected.");
 });
 
-test("tools that nobody has listed are not none", () => {
+test("unlisted tools are not shown as 0", () => {
   expect(tools(server("a", { tool_count: 32, tools: { callable: 30, disabled_by_user: 2 } }))).toEqual({ callable: 30, total: 32 });
   expect(tools(server("a", { tool_count: 0 }))).toEqual({ callable: 0, total: 0 });
   expect(tools(server("a", { tool_count: 0, state: "idle", hint: "lazy" }))).toBeUndefined();
@@ -45,13 +45,13 @@ test("tools that nobody has listed are not none", () => {
   expect(tools(server("a", { tool_count: 7, enabled: false, state: "stopped" }))).toEqual({ callable: 7, total: 7 });
 });
 
-test("a mask is found before it is written back", () => {
+test("a mask is rejected before it is written back", () => {
   expect(maskIn("npx --key=[masked api-key 03aafb02]")).toBe("[masked api-key 03aafb02]");
   expect(maskIn("***masked:1***")).toBe("***masked:1***");
   expect(maskIn("npx ** [x]")).toBe("");
 });
 
-test("the end of a log is that of the last try", () => {
+test("the end of a log belongs to the last attempt", () => {
   const line = (stream: LogLine["stream"], text: string): LogLine => ({ stream, text });
   const one = [line("stderr", "a"), line("stderr", "b"), line("mcpproxy", "not connected")];
   expect(lastTry([...one, ...one], 6)).toEqual(one);
@@ -60,7 +60,7 @@ test("the end of a log is that of the last try", () => {
   expect(lastTry(silent, 6)).toEqual(silent.slice(2));
   expect(lastTry([...one, line("stderr", "c")], 6)).toEqual([line("stderr", "c")]);
   const slow = [line("stderr", "npm error"), line("mcpproxy", "it is stopped when npx has finished its installation"), line("mcpproxy", "not connected: the process ended")];
-  expect(lastTry([...one, ...slow], 6)).toEqual(slow); // a remark in between ends nothing
+  expect(lastTry([...one, ...slow], 6)).toEqual(slow); // a remark of MCPProxy in between does not end it
   expect(lastTry([], 6)).toEqual([]);
   expect(joined(Array(kept).fill(one[0]), [one[1]!])).toHaveLength(kept);
 });
@@ -79,7 +79,7 @@ test("settings are texts that can be read back", () => {
   expect(parsed("enabled_tools", " a \n\n b ")).toEqual(["a", "b"]);
 });
 
-test("availability covers what the log knows of the last 24 hours", () => {
+test("availability covers the known part of the last 24 hours", () => {
   const now = new Date("2026-01-02T00:00:00Z");
   const all = stretches([{ at: "2025-12-30T00:00:00Z", state: "ready" }, { at: "2026-01-01T12:00:00Z", state: "failed" }, { at: "2026-01-01T18:00:00Z", state: "ready" }], now);
   expect(all).toEqual([{ state: "ready", from: 0, to: 0.5 }, { state: "failed", from: 0.5, to: 0.75 }, { state: "ready", from: 0.75, to: 1 }]);
@@ -87,7 +87,7 @@ test("availability covers what the log knows of the last 24 hours", () => {
   expect(stretches(undefined, now)).toEqual([]);
 });
 
-test("the line that decides is quoted, and what it says is not set can be set", () => {
+test("the decisive log line is quoted, and the variable that it names can be set", () => {
   const said = (...texts: string[]) => decisive(texts.map((text) => ({ stream: "stderr" as const, text })))?.text;
   expect(said("CALENDAR_TOKEN is not set", "exiting")).toBe("CALENDAR_TOKEN is not set");
   expect(said("starting", "Error: Missing required environment variable GITHUB_TOKEN", "    at main (/x/index.js:3:9)", "Node.js v22.1.0")).toBe("Error: Missing required environment variable GITHUB_TOKEN");

@@ -20,24 +20,24 @@ test("a difference shows what changed and three lines around it", () => {
   expect(tally(parts)).toEqual({ added: 2, removed: 1 });
 });
 
-test("a single line that is the same is shown, and the end of a text needs no line end", () => {
+test("a single unchanged line is shown, and a text needs no final line end", () => {
   expect(lines(diffLines("a\nb\nc\nd\ne\n", "a\nb\nc\nd\nx\n")).map((l) => l.kind)).toEqual(["same", "same", "same", "same", "removed", "added"]);
   expect(tally(diffLines("a\nb\r\n", "a\nb", { ignoreNewlineAtEof: true, stripTrailingCr: true }))).toEqual({ added: 0, removed: 0 });
   expect(lines([])).toEqual([]);
 });
 
-test("a setting that is put back to what it was is no change", () => {
+test("a setting that is set back is no change", () => {
   const changed = withSetting(file, undefined, limit, 15);
   expect(changed).toEqual({ base: file, set: { tools_limit: 15 } });
   expect(valueOf(limit, changed, undefined)).toBe(15);
   expect(withSetting(file, changed, limit, 10)).toBeUndefined();
   const both = withSetting(file, changed, timeout, null);
-  expect(valueOf(timeout, both, undefined)).toBe("2m"); // taken out: the default
+  expect(valueOf(timeout, both, undefined)).toBe("2m"); // removed: the default
   expect(changeCount(both, undefined)).toBe(2);
   expect(withSetting(file, both, limit, null)).toEqual({ base: file, set: { call_timeout: null } }); // it is not in the file
 });
 
-test("a text keeps what was set until it has it, and the form shows what the text says", () => {
+test("settings are kept until the text contains them, and the form shows the text's values", () => {
   const set = withSetting(file, undefined, limit, 15);
   expect(withText(file, set, "{ }\n", false)).toEqual({ base: file, text: "{ }\n", set: { tools_limit: 15 } });
   const text = withText(file, set, '{"tools_limit": 15}\n', true)!;
@@ -49,7 +49,7 @@ test("a text keeps what was set until it has it, and the form shows what the tex
   expect(withText(file, text, file.text, true)).toBeUndefined();
 });
 
-test("what is typed", () => {
+test("typed values", () => {
   expect([typed("integer", " 15 "), typed("integer", "many"), typed("integer", ""), typed("boolean", "false"), typed("list", "a\nb"), typed("duration", "5m")]).toEqual([15, "many", "", false, ["a", "b"], "5m"]);
   expect([shown(15), shown(["a", "b"]), shown("5m"), shown(true)]).toEqual(["15", "a\nb", "5m", "true"]);
 });
@@ -76,7 +76,7 @@ test("the sentences", () => {
   expect(pieces("Needs `listen`, see [the guide](x.md).")).toEqual([{ text: "Needs ", code: false }, { text: "listen", code: true }, { text: ", see the guide.", code: false }]);
 });
 
-test("a check leads to the page that puts it right", () => {
+test("a check links to the page that fixes it", () => {
   const to = (code: string, title = "", state = "bad") => checkPage({ code, title, state }, ["git", "github"]);
   expect(to("server", "github does not work")).toEqual({ page: "servers", label: "View github", params: { id: "github" } });
   expect(to("login", "Two servers need a login")).toEqual({ page: "servers", label: "Log in", params: {} });

@@ -11,12 +11,12 @@ test("byte offsets become UTF-16 indices", () => {
   }
 });
 
-test("an offset inside of a character is its begin, one beyond the end is the end", () => {
+test("an offset inside a character becomes its start, an offset beyond the end becomes the end", () => {
   expect(utf16("a😀b", [2, 3, 4])).toEqual([1, 1, 1]);
   expect(utf16("ab", [2, 3, 99])).toEqual([2, 2, 2]);
 });
 
-test("a lone half of a pair counts three bytes, as it is encoded", () => {
+test("a lone surrogate counts as three bytes, as in its encoding", () => {
   expect(utf16("\ud800x", [3, 4])).toEqual([1, 2]);
 });
 
@@ -27,12 +27,12 @@ test("spans that count bytes", () => {
 const show = (nodes: Node<string>[]): string => nodes.map((n) => ("text" in n ? n.text : `${n.first ? n.mark : "…"}(${show(n.nodes)})`)).join("");
 const plain = (nodes: Node<string>[]): string => nodes.map((n) => ("text" in n ? n.text : plain(n.nodes))).join("");
 
-test("spans nest, the longer outside", () => {
+test("spans are nested, the longer outside", () => {
   expect(show(nest("abcdef", [{ start: 2, end: 3, data: "y" }, { start: 1, end: 5, data: "x" }]))).toBe("ax(by(c)de)f");
   expect(show(nest("abc", [{ start: 0, end: 3, data: "x" }, { start: 0, end: 1, data: "y" }]))).toBe("x(y(a)bc)");
 });
 
-test("what overlaps is cut, and its number stands once", () => {
+test("overlapping spans are cut, and each number occurs once", () => {
   expect(show(nest("abcdef", [{ start: 0, end: 3, data: "x" }, { start: 2, end: 5, data: "y" }]))).toBe("x(aby(c))…(de)f");
 });
 
@@ -46,6 +46,6 @@ test("no text is lost or doubled, whatever the spans", () => {
   }
 });
 
-test("spans of a piece are moved to its begin", () => {
+test("spans of a part are relative to its start", () => {
   expect(within([{ start: 2, end: 8, data: "x" }, { start: 9, end: 10, data: "y" }], 4, 9)).toEqual([{ start: 0, end: 4, data: "x" }]);
 });

@@ -9,7 +9,7 @@ const want = [
   { id: "", event: "message", data: "c" },
 ];
 
-test("events are the same wherever the stream is cut", () => {
+test("events are the same, wherever the stream is split", () => {
   for (let size = 1; size <= stream.length; size++) {
     const parse = parser();
     const got = [];
@@ -18,7 +18,7 @@ test("events are the same wherever the stream is cut", () => {
   }
 });
 
-test("what does not end is not kept forever", () => {
+test("an endless line is an error", () => {
   const parse = parser();
   expect(() => { for (let i = 0; i < 10; i++) parse("x".repeat(1 << 19)); }).toThrow("4 MB");
 });

@@ -6,14 +6,14 @@ const server = (name: string, over: Partial<Server> = {}): Server => ({ name, pr
 const tool = (name: string, over: Partial<WaitingTool> = {}): WaitingTool => ({ name, server: name.split(":")[0]!, tool: name.split(":")[1]!, reason: "new", fingerprint: "f", verdict: "clean", findings: [], lane: "read", ...over });
 const waiting = (tools: WaitingTool[]): Waiting => ({ servers: [], tools, total_tools: tools.length, offers: [], total_offers: 0, total_blocked: 0, total_findings: 0, total_poisoned: 0 });
 
-test("only what the daemon approves together is accepted in bulk", () => {
+test("only items that the daemon approves together are accepted in bulk", () => {
   const w = waiting([tool("a:x", { together: true }), tool("a:y", { verdict: "review" }), tool("a:z"), tool("a:no", { reason: "blocked" })]);
   expect(clean(w).map((t) => t.name)).toEqual(["a:x"]);
   expect(left(w)).toBe(3);
   expect(clean(undefined)).toEqual([]);
 });
 
-test("how far a server is", () => {
+test("the progress of a server", () => {
   expect(progress(server("a", { state: "connecting", step: "installing" }), undefined)).toEqual({ kind: "moving", word: "installing" });
   expect(progress(server("a", { state: "connecting", step: "installing", trouble: "no network" }), undefined)).toEqual({ kind: "wait", word: "cannot download", why: "no network" });
   expect(progress(server("a", { state: "failed", last_error: "gone" }), undefined)).toMatchObject({ kind: "bad", why: "gone" });
@@ -24,7 +24,7 @@ test("how far a server is", () => {
   expect(progress(server("a"), waiting([tool("a:y")]))).toEqual({ kind: "wait", word: "14 tools, clean, 1 to approve" });
 });
 
-test("a sentence fit for the servers", () => {
+test("a sentence about the servers", () => {
   expect(sentence([server("filesystem")])).toBe("Which files are in my code folder? Use mcpproxy.");
   expect(sentence([server("x", { state: "failed" }), server("notes")])).toBe("Which notes do I have? Use mcpproxy.");
   expect(sentence([server("qqq")])).toBe("What can qqq do? Use mcpproxy.");

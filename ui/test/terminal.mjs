@@ -1,4 +1,4 @@
-// A picture of a terminal in which the demo ran: what it printed, line by line.
+// Makes a picture of a terminal with the output of the demo, line by line.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
@@ -7,7 +7,7 @@ const colours = {
   dark: { back: "#0d1117", text: "#e6edf3", dim: "#9198a1", command: "#79c0ff", good: "#7ee787", bad: "#ff7b72", edge: "#3d444d" },
 };
 
-/** Returns what `mcpproxy demo --once` prints, from the first search to the refusal and what follows it. */
+/** Returns the output of `mcpproxy demo --once`, from the first search to the lines after the refusal. */
 export async function demoLines(binary) {
   const { stdout } = await promisify(execFile)(binary, ["demo", "--once"], { env: { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: "1" }, maxBuffer: 1 << 20 });
   const lines = stdout.split("\n");
@@ -15,7 +15,7 @@ export async function demoLines(binary) {
   return ["$ mcpproxy demo --once", ...lines.slice(0, end)].map((line) => (line.length > 112 ? line.slice(0, 111) + "…" : line));
 }
 
-/** Takes the picture as webp. */
+/** Saves the picture as webp. */
 export async function terminalPicture(browser, lines, colorScheme) {
   const c = colours[colorScheme];
   const colour = (line) => (/^\s+✗/.test(line) ? c.bad : /^\s+→|^\$/.test(line) ? c.command : /^\s+←/.test(line) ? c.good : /^\s+Hint/.test(line) || /^ {4}/.test(line) ? c.dim : c.text);

@@ -15,7 +15,7 @@ const schema = {
   },
 };
 
-test("a schema becomes fields, the required first", () => {
+test("a schema becomes fields, required ones first", () => {
   const all = fields(schema)!;
   expect(all.map((f) => `${f.name} ${f.kind}`)).toEqual(["number integer", "repo text", "body long", "labels strings", "state enum", "weight number", "lock boolean", "meta json", "many json"]);
   expect(all[1]).toMatchObject({ required: true, description: "Which" });
@@ -46,7 +46,7 @@ test("arguments become entries when the form can hold them", () => {
   for (const v of [[1], { other: 1 }, { state: "no" }, { labels: [1] }, { labels: ["a\nb"] }, { number: 1.5 }, { repo: "" }, { lock: null }]) expect(entriesOf(all, v)).toBeUndefined();
 });
 
-test("words for which a tool was found", () => {
+test("the matched words of a tool", () => {
   const found = foundWords([{ found: ["issue", "Open"] }, { found: ["é"] }]);
   expect(marked("Open an issue, not issues.", found)).toEqual([{ text: "Open", mark: true }, { text: " an ", mark: false }, { text: "issue", mark: true }, { text: ", not issues.", mark: false }]);
   expect(marked("", found)).toEqual([]);
@@ -56,7 +56,7 @@ test("words for which a tool was found", () => {
   expect(how({ how: "used", fields: [] })).toBe("called after similar searches");
 });
 
-test("a signature names what is required", () => {
+test("a signature shows required parameters", () => {
   const of = (s: string) => signatureParts(s).filter((p) => p.mark).map((p) => p.text);
   const whole = 'f(a: string, b?: {x: number, y: string}, c: "a, d: e"|"\\" g: (", h: string[] = ["i: j"], k?: Map<l, m>)';
   expect(of(whole)).toEqual(["a", "c", "h"]);
@@ -65,7 +65,7 @@ test("a signature names what is required", () => {
   expect(of("f(…)")).toEqual([]);
 });
 
-test("hints: who says them, and corrections keep what stands there", () => {
+test("hints: their source, and corrections keep existing overrides", () => {
   expect(hintRows({ annotations: { readOnlyHint: false, destructiveHint: true }, declared_annotations: { readOnlyHint: true }, corrected_annotations: { readOnlyHint: false } })).toEqual([
     { name: "readOnlyHint", said: true, counts: false, from: "you" }, { name: "destructiveHint", said: undefined, counts: true, from: "guess" },
   ]);
@@ -87,7 +87,7 @@ test("filters", () => {
   expect(split(":x")).toBeUndefined();
 });
 
-test("orders as REST takes them", () => {
+test("sort orders in the form of REST", () => {
   expect(orderParams("")).toEqual({ sort: "calls" });
   expect(orderParams("-calls")).toEqual({ sort: "calls" });
   expect(orderParams("calls")).toEqual({ sort: "calls", reverse: true });
@@ -96,7 +96,7 @@ test("orders as REST takes them", () => {
   expect(["", "-tokens", "last", "name"].map(orderWords)).toEqual(["by use", "by tokens", "by last use", "by name"]);
 });
 
-test("what is blocked does not wait, and does not lead the palette", () => {
+test("a blocked tool does not wait, and does not come first in the palette", () => {
   expect(word("status", "blocked")).toBe("blocked by you");
   const tool = (name: string, status?: string) => ({ name, ...(status ? { status } : {}) }) as Tool;
   const of = (locked: Tool[], tools: Tool[]) => ranked({ locked, tools }).map((t) => t.name);

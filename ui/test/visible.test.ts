@@ -12,7 +12,7 @@ test.each([
   ["größer, 日本, ✓", "größer, 日本, ✓"],
 ])("%j", (text, want) => expect(show(text)).toBe(want));
 
-test("a box says what it is", () => {
+test("a box has a label", () => {
   expect(visible("\u200b")).toEqual([{ code: "U+200B", name: "Zero width space, invisible" }]);
   expect(visible("\u{e0041}")).toEqual([{ code: "U+E0041", name: "Tag A, invisible" }]);
 });

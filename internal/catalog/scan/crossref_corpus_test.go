@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Tools of real servers are hardly ever flagged when 20 of these are installed
-// together, nor when all are. The program bench measures more.
+// Tools of real servers are hardly ever flagged, neither with 20 of these servers installed together nor with all. The
+// program bench measures more.
 func TestRealServers(t *testing.T) {
 	by := map[string][]tool.Definition{}
 	var servers []string

@@ -277,8 +277,7 @@ func (v *textView) separatorsToSpaces([]textWord) rewrittenText {
 	return w
 }
 
-// joinSpacedLetters removes a separator that occurs between all characters; more of it is
-// a space.
+// joinSpacedLetters removes a separator that occurs between all characters. Several separators in a row become a space.
 func (v *textView) joinSpacedLetters([]textWord) rewrittenText {
 	var w rewrittenText
 	t := v.n.cased

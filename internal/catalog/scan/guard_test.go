@@ -228,7 +228,7 @@ func FuzzDefinition(f *testing.F) {
 	})
 }
 
-// FuzzRaw: whatever Raw holds is looked at or refused.
+// FuzzRaw checks that every input is either scanned or refused.
 func FuzzRaw(f *testing.F) {
 	f.Add([]byte(`{"name":"a","description":"b"}`))
 	for _, text := range sharedTexts(f) {

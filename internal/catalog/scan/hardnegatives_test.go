@@ -121,8 +121,7 @@ var hardNegatives = []string{
 	"Shows a QR code for https://example.com/pair?code=123456.",
 }
 
-// TestHardNegatives: none is blocked, and hardly any has to be read by a
-// person.
+// TestHardNegatives checks that none is blocked, and that hardly any needs a review by a user.
 func TestHardNegatives(t *testing.T) {
 	if len(hardNegatives) < 100 {
 		t.Fatalf("only %d", len(hardNegatives))

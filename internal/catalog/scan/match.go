@@ -79,8 +79,8 @@ func (s *scanner) tryPatterns(f *scannedString, v *textView, g *patternIndex, ca
 	}
 }
 
-// isHonest reports whether the words from i to end, which a pattern matches, are no order that an attack gives: they are
-// forbidden, an example, the tool's own subject, or about its own server.
+// isHonest reports whether the words from i to end, which a pattern matches, are not an instruction of an attack: they
+// are forbidden, an example, the tool's own subject, or about its own server.
 func (s textContext) isHonest(f *scannedString, p *rulePattern, i, end int) bool {
 	r := &s.g.rules[p.rule]
 	if f.place == kindToolName {

@@ -60,8 +60,8 @@ func (s textContext) isMentionNotInstruction(i, end int) bool {
 	return detects >= 0 && clause >= 0 && clause >= detects
 }
 
-// isListOfDetected reports whether the sentence that begins at first is an item of a list of what
-// is detected, as the sentence above or the first word of the text says.
+// isListOfDetected reports whether the sentence that begins at first is an item in a list of detected things. The
+// sentence above, or the first word of the text, says that it is such a list.
 func (s textContext) isListOfDetected(first int) bool {
 	const far = 120 // words
 	words, text := s.matcher.words, s.v.n.lower
@@ -95,8 +95,8 @@ func (s textContext) followsRequestNoun(first, i int) bool {
 	return false
 }
 
-// openingQuote returns where the quotes open that are around start and end, close by; -1 if there
-// are none. Only double quotes may have several sentences in them.
+// openingQuote returns the position of the opening quote of the quotation that contains start and end, or -1 if there
+// is none nearby. Only double quotes may have several sentences in them.
 func openingQuote(text []byte, start, end int) int {
 	const far = 60
 	sentences := false
@@ -160,8 +160,8 @@ func (s textContext) isQuotedReply(first, end int) bool {
 	return false
 }
 
-// addMentionNote adds a finding as a note. It counts in full if the definition has a worse
-// finding, because the guard may be a disguise.
+// addMentionNote adds a finding as a note. If the definition has a worse finding, this finding counts in full, because
+// the harmless context may be a disguise.
 func (s *scanner) addMentionNote(f *scannedString, r scanRule, start, end int) {
 	before := len(s.findings)
 	full := r.severity

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// placements are where a definition can hold a text that a model may read: in a
-// template, %s is the text as the inside of a JSON string.
+// placements are the places in a definition where a model may read a text. In a template, %s is the text in the form of
+// a JSON string without quotes.
 var placements = map[string]string{
 	// Of the schema.
 	"parameter name":        `{"name":"add","inputSchema":{"type":"object","properties":{"%s":{"type":"string"}}}}`,

@@ -121,8 +121,8 @@ func verdictOf(findings []Finding) Verdict {
 	return verdict
 }
 
-// repeats reports whether two findings are about the same words and one is of a faint rule of rules.txt, so that they count
-// once.
+// repeats reports whether two findings are about the same words, and one of them is from a faint rule in rules.txt.
+// Such findings count once.
 func (f Finding) repeats(other Finding) bool {
 	faint := slices.ContainsFunc(defaultGrammar().rules, func(r scanRule) bool { return r.faint && (r.name == f.Rule || r.name == other.Rule) })
 	return faint && f.Path == other.Path && f.Start < other.End && other.Start < f.End

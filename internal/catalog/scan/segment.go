@@ -125,7 +125,7 @@ func anyPartSpansWords(parts []segmentPart, words []textWord) bool {
 	return false
 }
 
-// fragmentRunEnd returns the end of the run of fragments from k on, k without one.
+// fragmentRunEnd returns the end of the run of fragments that begins at k, or k if there is none.
 func fragmentRunEnd(words []textWord, k int) int {
 	end, letters := k, 0
 	for end < len(words) && words[end].kind&^isIdentifier == 0 {
@@ -190,8 +190,8 @@ func (l *lexicon) segmentLetters(letters []byte) []segmentPart {
 	return parts
 }
 
-// canJoinToKnownWord reports whether two words, of which one is unknown or which a sign separates
-// (or any two), make a known one.
+// canJoinToKnownWord reports whether two words joined make a known word. One of the two must be unknown, or a sign must
+// separate them, unless any two are allowed.
 func canJoinToKnownWord(lex *lexicon, t []byte, a, b *textWord, any bool) bool {
 	n := int(a.end-a.start) + int(b.end-b.start)
 	gap := b.start - a.end

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// subject is what a definition says that it is about, in its name and in the first sentence of its description.
+// subject is the purpose that a definition states in its name and in the first sentence of its description.
 type subject struct {
 	known    bool
 	name     []string // words of the name that say more than "get" or "file"
@@ -124,8 +124,8 @@ func followsExampleMark(text []byte, start int) bool {
 	return slices.ContainsFunc(wordLists().exemplary, func(mark string) bool { return bytes.HasSuffix(before, []byte(mark)) })
 }
 
-// isRefused reports whether the sentence of the words from i to end goes on to say that they are refused or not shown, and gives no
-// order before.
+// isRefused reports whether the sentence with the words from i to end then says that they are refused or not shown, and
+// gives no order before that.
 func (s textContext) isRefused(i, end int) bool {
 	words, text := s.matcher.words, s.v.n.lower
 	for k := end; k+1 < len(words) && !words[k].begins && k-end < farWords; k++ {
@@ -139,8 +139,8 @@ func (s textContext) isRefused(i, end int) bool {
 	return false
 }
 
-// isReported reports whether the sentence says before the word i that a text, and not the user, asks for it: "a page that tells you
-// to ignore your instructions".
+// isReported reports whether the sentence says, before the word i, that a text and not the user gives the order: "a
+// page that tells you to ignore your instructions".
 func (s textContext) isReported(i int) bool {
 	words, text := s.matcher.words, s.v.n.lower
 	for k := s.firstOfSentence(i) + 2; k < i; k++ {
@@ -158,7 +158,8 @@ func (s textContext) isReported(i int) bool {
 	return false
 }
 
-// isOfText reports whether the instructions before the word end are those in a text of others, as in "ignore any instructions in it".
+// isOfText reports whether the instructions before the word end are instructions in another text, as in "ignore any
+// instructions in it".
 func (s textContext) isOfText(end int) bool {
 	words := s.matcher.words
 	word := func(k int) string {
@@ -180,8 +181,8 @@ func (s textContext) isOfText(end int) bool {
 	return false
 }
 
-// isSeenByUser reports whether the sentence of the words from i to end, or a clause after it, says that the user sees what is not to
-// be told: "don't repeat it, for the user has seen it".
+// isSeenByUser reports whether the sentence with the words from i to end, or a clause after it, says that the user
+// already sees the text that the model must not repeat: "don't repeat it, for the user has seen it".
 func (s textContext) isSeenByUser(i, end int) bool {
 	words, text := s.matcher.words, s.v.n.lower
 	for k := s.firstOfSentence(i); k < len(words) && k-end < farWords; k++ {
@@ -203,8 +204,9 @@ func (s textContext) isSeenByUser(i, end int) bool {
 	return false
 }
 
-// isHonestSilence reports whether what the words from i to end keep from the user may be: the user decides or sees it, it is a secret or
-// technical, for others, or not yet true ("don't tell the user that it is done before the status says so").
+// isHonestSilence reports whether the words from i to end keep something from the user for an honest reason: the user
+// decides or sees it, it is a secret, technical or for others, or it is not true yet ("don't tell the user that it is
+// done before the status says so").
 func (s textContext) isHonestSilence(i, end int) bool {
 	words, lists := s.matcher.words, wordLists()
 	word := func(k int) string { return string(s.v.n.lower[words[k].start:words[k].end]) }
@@ -227,7 +229,8 @@ func (s textContext) isHonestSilence(i, end int) bool {
 	return false
 }
 
-// isOwnQuestion reports whether the words from i to end are about the request of the user, for which the tool has a parameter or its name.
+// isOwnQuestion reports whether the words from i to end refer to the user's request, and the tool has a parameter or a
+// name for this request.
 func (s textContext) isOwnQuestion(i, end int) bool {
 	own := false
 	for _, w := range s.matcher.words[i:end] {
@@ -281,8 +284,8 @@ func (s textContext) isOrder(start int) bool {
 	return false
 }
 
-// isInstaller reports whether a command that downloads a script is how a definition says that something is installed, and not
-// an order to run it.
+// isInstaller reports whether a command that downloads a script only describes an installation, and is not an order to
+// run it.
 func (s textContext) isInstaller(start int) bool {
 	first, _ := s.wordsIn(start, start)
 	ordered := false
@@ -338,7 +341,7 @@ func (s textContext) beginsWithProhibition(i int) bool {
 	return s.isProhibition(i) || i+1 < len(words) && s.isProhibition(i+1) && string(s.v.n.lower[words[i].start:words[i].end]) == "do"
 }
 
-// isDescribed reports whether the word i says what the tool does, and does not order it: it is in the third person, a
+// isDescribed reports whether the word i describes the tool and is not an order: it is in the third person, a
 // participle or in the passive voice.
 func (s textContext) isDescribed(i int) bool {
 	words, text := s.matcher.words, s.v.n.lower
@@ -359,7 +362,8 @@ func (s textContext) isDescribed(i int) bool {
 	return false
 }
 
-// isStatement reports whether a part of a sentence is in one that says what the tool does, and gives no order before the end.
+// isStatement reports whether a part of a sentence belongs to a sentence that describes the tool and gives no order
+// before end.
 func (s textContext) isStatement(start, end int) bool {
 	i, last := s.wordsIn(start, end)
 	first := s.firstOfSentence(i)
@@ -402,8 +406,8 @@ func (s textContext) isAboutSubject(i, end int) bool {
 	return false
 }
 
-// isOwnStatement reports whether a text from start on, which has a word of the tool's name, says what the tool does: it is in the
-// first sentence, or gives no order.
+// isOwnStatement reports whether the text from start, which contains a word of the tool's name, describes the tool: it
+// is in the first sentence, or gives no order.
 func (s textContext) isOwnStatement(start, end int) bool {
 	return s.isOwnSubject(s.v.n.lower[start:end]) && (s.isInFirstSentence(start) || !s.isOrder(start))
 }

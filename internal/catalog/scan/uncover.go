@@ -37,7 +37,7 @@ func (s *scanner) uncoverHiddenTexts(f *scannedString, v *textView) {
 	for k := range views {
 		if s.uncoveredBytes += len(views[k].n.lower); s.uncoveredBytes > maxUncoveredBytes {
 			if s.uncoveredBytes-len(views[k].n.lower) <= maxUncoveredBytes {
-				s.addTooLargeFinding("", "the definition can be decoded in more ways than were scanned")
+				s.addTooLargeFinding("", "the scan did not try all ways to decode the definition")
 			}
 			return
 		}

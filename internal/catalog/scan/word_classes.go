@@ -125,8 +125,8 @@ func isUnspaced(r rune) bool {
 	return r >= 0x3000 || r >= 0x590 && r <= 0x6ff || r >= 0xe00 && r <= 0xeff
 }
 
-// classRule is a combination of classes that is a finding. All must be within a window,
-// any of some in the same or the previous sentence, none of others in it.
+// classRule is a combination of classes that is a finding. Some classes must all occur within a window. Of others, at
+// least one must occur in the same or the previous sentence. Of the rest, none may occur in the window.
 type classRule struct {
 	name, reason           string
 	all, any, not, leading wordClasses

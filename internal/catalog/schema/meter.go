@@ -17,7 +17,7 @@ const (
 	maxNest      = 64 // schemas that apply each other to the same value
 )
 
-var errTooComplex = errors.New("it is too complex to check, or refers to itself without end")
+var errTooComplex = errors.New("it is too complex to check, or its references are circular")
 
 // stepMeter counts the steps of a validation and aborts it when none are left. The library has no such limit, but it
 // checks the format of a schema for each value before it descends. So every schema gets a meter as its format. The

@@ -111,8 +111,8 @@ func (v *View) habitScores(h *Habits, query string) map[uint32]float32 {
 	return out
 }
 
-// wordCommonness returns the square root of the number of a server's tools with a word, at least one. A use says little
-// about one of many similar tools.
+// wordCommonness returns the square root of the number of a server's tools with a word, at least one. A call is weak
+// evidence for one of many similar tools.
 func (v *View) wordCommonness(server string, stem uint32, known bool) float32 {
 	n := uint32(0)
 	if known {

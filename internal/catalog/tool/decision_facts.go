@@ -34,7 +34,7 @@ type JudgedHints struct {
 // HintFact is the effective value of one hint and its source.
 type HintFact struct {
 	Value bool       `json:"value"`
-	From  HintSource `json:"from" doc:"The source of the value: server, override (hint_overrides), inferred (infer_hints: enforce), or default (of MCP)."`
+	From  HintSource `json:"from" doc:"The source of the value: server, override (hint_overrides), sandbox (trust_sandbox), inferred (infer_hints: enforce), or default (of MCP)."`
 }
 
 // HintSource is the source of a hint.
@@ -44,21 +44,22 @@ type HintSource string
 const (
 	FromServer   HintSource = "server"
 	FromOverride HintSource = "override"
+	FromSandbox  HintSource = "sandbox"
 	FromInferred HintSource = "inferred"
 	FromDefault  HintSource = "default"
 )
 
 // Words returns all sources.
 func (HintSource) Words() []string {
-	return []string{string(FromServer), string(FromOverride), string(FromInferred), string(FromDefault)}
+	return []string{string(FromServer), string(FromOverride), string(FromSandbox), string(FromInferred), string(FromDefault)}
 }
 
 // ResolveHints returns the effective hints and their sources. A hint comes from the override if it sets the hint, else
-// from the server's declaration, else from inference. Unset hints have MCP's default, which makes two of them
+// from the server's declaration, else from what a sandbox proves, else from inference. Unset hints have MCP's default, which makes two of them
 // irrelevant for a read-only tool.
-func ResolveHints(effective, override, declared Hints) *JudgedHints {
+func ResolveHints(effective, override, declared, proven Hints) *JudgedHints {
 	h := &JudgedHints{}
-	by, of := override.boolHints(), declared.boolHints()
+	by, of, shown := override.boolHints(), declared.boolHints(), proven.boolHints()
 	for i, b := range effective.boolHints() {
 		byDefault := b.name == "destructiveHint" || b.name == "openWorldHint"
 		fact := &HintFact{Value: *b.value == True, From: FromInferred}
@@ -71,6 +72,8 @@ func ResolveHints(effective, override, declared Hints) *JudgedHints {
 			fact.From = FromOverride
 		case *of[i].value != Unset:
 			fact.From = FromServer
+		case *shown[i].value != Unset:
+			fact.From = FromSandbox
 		}
 		*h.hintFields()[i] = fact
 	}
@@ -177,13 +180,21 @@ func (j *DecisionFacts) textMembers() [4]textMember {
 	return [...]textMember{{"call_with", &j.CallWith}, {"inferred", &j.Inferred}, {"fingerprint", &j.Fingerprint}, {"approved_by", &j.ApprovedBy}}
 }
 
-// appendCompactHints appends one character for each hint: the first letter of its source, in upper case if the hint is
-// true, or a hyphen if the hint is absent.
+// letter returns the letter of a source in activity records: the first one, but p (proven) for the sandbox.
+func (s HintSource) letter() byte {
+	if s == FromSandbox {
+		return 'p'
+	}
+	return s[0]
+}
+
+// appendCompactHints appends one character for each hint: the letter of its source, in upper case if the hint is true,
+// or a hyphen if the hint is absent.
 func (h *JudgedHints) appendCompactHints(dst []byte) []byte {
 	for _, fact := range h.hintFields() {
 		letter := byte('-')
 		if f := *fact; f != nil {
-			if letter = f.From[0]; f.Value {
+			if letter = f.From.letter(); f.Value {
 				letter -= 'a' - 'A'
 			}
 		}
@@ -197,7 +208,7 @@ func parseCompactHints(letters string) *JudgedHints {
 	h := &JudgedHints{}
 	for i, fact := range h.hintFields() {
 		for _, source := range HintSource("").Words() {
-			if i < len(letters) && letters[i]|('a'-'A') == source[0] {
+			if i < len(letters) && letters[i]|('a'-'A') == HintSource(source).letter() {
 				*fact = &HintFact{Value: letters[i] < 'a', From: HintSource(source)}
 			}
 		}

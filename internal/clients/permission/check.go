@@ -9,7 +9,7 @@ import (
 
 // Lane describes how a client handles one of MCPProxy's tools.
 type Lane struct {
-	Tool    string  `json:"tool" doc:"A tool of MCPProxy, or ENTRY:* for all tools of one of its entries."`
+	Tool    string  `json:"tool" doc:"A tool of MCPProxy, ENTRY:* for all tools of one of its entries, or ENTRY:TOOL for a tool with its own rule."`
 	Lane    string  `json:"lane,omitempty" doc:"The lane of calls through the tool. Absent for tools that call nothing." enum:"read,write,destructive"`
 	Verdict Verdict `json:"verdict" doc:"The current behavior of the client." enum:"runs,asks,denied,unknown"`
 	Wanted  Verdict `json:"wanted" doc:"The recommended behavior." enum:"runs,asks"`
@@ -59,16 +59,18 @@ func (c clientPermissions) newReport(all clientDocs, e clients.Env, tools []Prox
 		r.Notes = append(c.fileNotes(all, e.Dir), r.Notes...)
 	}
 	for _, p := range target.probes(tools) {
-		said := c.decide(toolQuery{all, p.server, p.tool, e.Dir})
-		if len(r.Broken) > 0 && said.verdict != Denied {
-			said = toolDecision{Unknown, Rule{Text: r.Broken[0]}, "a file that decides cannot be read"}
+		of := c.newLane(all, p, e.Dir, r.Broken)
+		r.addLane(of)
+		if target.Surface != clients.SurfaceLanes || of.Verdict == Unknown {
+			continue
 		}
-		lane := Lane{Tool: p.label, Lane: p.lane, Verdict: said.verdict, Wanted: p.wanted, Right: p.isRight(said.verdict), Rule: said.rule, Why: said.why}
-		if lane.Right {
-			lane.Wanted = lane.Verdict
+		for _, name := range all.possibleTools(p.server) {
+			one := p
+			one.label, one.tool.Name, one.cautious = p.server+":"+name, name, true
+			if single := c.newLane(all, one, e.Dir, r.Broken); single.Verdict != of.Verdict {
+				r.addLane(single)
+			}
 		}
-		r.Right = r.Right && lane.Right
-		r.Lanes = append(r.Lanes, lane)
 	}
 	if c.ignored != nil {
 		for _, server := range target.serverNames() {
@@ -80,6 +82,24 @@ func (c clientPermissions) newReport(all clientDocs, e clients.Env, tools []Prox
 		}
 	}
 	return r
+}
+
+// newLane evaluates a probe. A file that cannot be read makes everything unknown that it could decide.
+func (c clientPermissions) newLane(all clientDocs, p probe, dir string, broken []string) Lane {
+	said := c.decide(toolQuery{all, p.server, p.tool, dir})
+	if len(broken) > 0 && said.verdict != Denied {
+		said = toolDecision{Unknown, Rule{Text: broken[0]}, "a file that decides cannot be read"}
+	}
+	lane := Lane{Tool: p.label, Lane: p.lane, Verdict: said.verdict, Wanted: p.wanted, Right: p.isRight(said.verdict), Rule: said.rule, Why: said.why}
+	if lane.Right {
+		lane.Wanted = lane.Verdict
+	}
+	return lane
+}
+
+func (r *Report) addLane(l Lane) {
+	r.Right = r.Right && l.Right
+	r.Lanes = append(r.Lanes, l)
 }
 
 // addFile adds a document to the report, once.

@@ -39,7 +39,7 @@ func claudeDecision(q toolQuery) toolDecision {
 func claudeDisabledDecision(q toolQuery) toolDecision {
 	d, off := q.docs.withKind(fileServers).strongestValue("projects", q.dir, "disabledMcpServers")
 	if at, found := firstMatch(off, equalTo(q.server)); found {
-		return toolDecision{Denied, d.newRule(at, "disabledMcpServers "+q.server), "the server is switched off in this project: /mcp in Claude Code switches it on"}
+		return toolDecision{Denied, d.newRule(at, "disabledMcpServers "+q.server), "the server is disabled in this project; to enable it, use /mcp in Claude Code"}
 	}
 	_, entry := q.docs.serverEntry(q.server)
 	about := func(item clients.ParsedValue) bool {
@@ -164,22 +164,15 @@ func claudeSkipsRule(at clients.ParsedValue, server, list string) bool {
 		!strings.HasPrefix(rule, "mcp__"+sanitizeName(server)+"__") && matchStar(rule, "mcp__"+sanitizeName(server)+"__call_tool_read")
 }
 
-func claudeEdits(server string, tools []ProxyTool) []fileEdit {
-	var edits []fileEdit
-	for _, t := range tools {
-		list := map[Verdict]string{Runs: "allow", Asks: "ask"}[t.RecommendedVerdict()]
-		edits = append(edits, fileEdit{op: opAppend, path: []string{"permissions", list}, text: "mcp__" + sanitizeName(server) + "__" + t.Name})
-	}
-	return edits
-}
-
-// claudeWholeEdits allows all tools of the entries whose tools should run. Claude Code asks about all others by itself.
-func claudeWholeEdits(rules []entryRule) []fileEdit {
+// claudeEdits adds the tools to the lists. Claude Code asks about the tools of an entry that no rule names.
+func claudeEdits(rules []wantedRule) []fileEdit {
 	var edits []fileEdit
 	for _, r := range rules {
-		if r.wanted == Runs {
-			edits = append(edits, fileEdit{op: opAppend, path: []string{"permissions", "allow"}, text: "mcp__" + sanitizeName(r.entry) + "__*"})
+		if r.tool == anyTool && r.wanted == Asks {
+			continue
 		}
+		list := map[Verdict]string{Runs: "allow", Asks: "ask"}[r.wanted]
+		edits = append(edits, fileEdit{op: opAppend, path: []string{"permissions", list}, text: "mcp__" + sanitizeName(r.entry) + "__" + r.tool})
 	}
 	return edits
 }

@@ -1,9 +1,10 @@
 package permission
 
 import (
-	"mcpproxy/internal/clients"
+	"cmp"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/clients"
 )
 
 // codexDecision evaluates Codex: the mode of the tool before the mode of the server, together with the hints. A call
@@ -11,7 +12,7 @@ import (
 func codexDecision(q toolQuery) toolDecision {
 	all := codexTrustedDocs(q.docs.withKind(fileServers), q.dir)
 	if d, profile := all.strongestValue("profile"); profile.Exists() {
-		return toolDecision{Unknown, d.newRule(profile, `profile = "`+profile.Text()+`"`), "Codex 0.169 refuses the file with it, earlier releases took the settings of the profile: use --profile, with a file of its own"}
+		return toolDecision{Unknown, d.newRule(profile, `profile = "`+profile.Text()+`"`), "Codex 0.169 rejects a file with profile, and earlier releases used the settings of the profile: use --profile, with a separate file"}
 	}
 	if d := codexHiddenDecision(all, q); d.verdict != "" {
 		return d
@@ -63,19 +64,15 @@ func codexHiddenDecision(all clientDocs, q toolQuery) toolDecision {
 	key := []string{"mcp_servers", q.server}
 	if d, at := all.strongestValue(append(key, "enabled")...); at.Exists() {
 		if on, ok := at.Bool(); ok && !on {
-			return toolDecision{Denied, d.newRule(at, "enabled = false"), "the server is switched off"}
+			return toolDecision{Denied, d.newRule(at, "enabled = false"), "the server is disabled"}
 		}
 	}
-	if d, at := all.strongestValue(append(key, "enabled_tools")...); at.IsList() {
-		if _, listed := firstMatch(at, equalTo(q.tool.Name)); !listed {
-			return toolDecision{Denied, d.newRule(at, "enabled_tools"), "the list does not contain the tool"}
-		}
-	}
-	d, list := all.strongestValue(append(key, "disabled_tools")...)
-	if at, listed := firstMatch(list, equalTo(q.tool.Name)); listed {
-		return toolDecision{Denied, d.newRule(at, "disabled_tools "+q.tool.Name), ""}
-	}
-	return toolDecision{}
+	enabledIn, enabled := all.strongestValue(append(key, "enabled_tools")...)
+	disabledIn, disabled := all.strongestValue(append(key, "disabled_tools")...)
+	return cmp.Or(
+		denyUnlisted(enabledIn, enabled, "enabled_tools", "tool", equalTo(q.tool.Name)),
+		denyListed(disabledIn, disabled, "disabled_tools", equalTo(q.tool.Name)),
+	)
 }
 
 // applyCodexPolicy applies approval_policy to a decision that asks.
@@ -117,26 +114,27 @@ func codexTrustedDocs(all clientDocs, dir string) clientDocs {
 	return counted
 }
 
-func codexEdits(server string, tools []ProxyTool) []fileEdit {
-	edits := []fileEdit{{op: opSet, path: []string{"mcp_servers", server, "default_tools_approval_mode"}, text: "writes"}}
-	for _, t := range tools {
-		mode := map[Verdict]string{Runs: "approve", Asks: "prompt"}[t.RecommendedVerdict()]
-		edits = append(edits, fileEdit{op: opSet, path: []string{"mcp_servers", server, "tools", t.Name, "approval_mode"}, text: mode})
-	}
-	return edits
-}
-
-// codexWholeEdits sets the mode of each entry. Without a mode, Codex would run a tool whose hints declare that it
-// neither destroys data nor reaches other systems. An entry with all tools gets "writes": Codex asks about tools that
-// are not marked read-only.
-func codexWholeEdits(rules []entryRule) []fileEdit {
+// codexEdits sets the mode of each tool or entry. An entry with tools of all lanes, or with tools that have their own
+// modes, gets "writes": Codex asks about tools that are not marked read-only. Without a mode, Codex would run a tool
+// whose hints declare that it neither destroys data nor reaches other systems.
+func codexEdits(rules []wantedRule) []fileEdit {
 	var edits []fileEdit
-	for _, r := range rules {
+	set := func(mode string, path ...string) {
+		edits = append(edits, fileEdit{op: opSet, path: append([]string{"mcp_servers"}, path...), text: mode})
+	}
+	for i, r := range rules {
 		mode := map[Verdict]string{Runs: "approve", Asks: "prompt"}[r.wanted]
-		if r.mixed {
-			mode = "writes"
+		switch {
+		case r.mixed:
+			set("writes", r.entry, "default_tools_approval_mode")
+		case r.tool == anyTool:
+			set(mode, r.entry, "default_tools_approval_mode")
+		default:
+			if i == 0 {
+				set("writes", r.entry, "default_tools_approval_mode")
+			}
+			set(mode, r.entry, "tools", r.tool, "approval_mode")
 		}
-		edits = append(edits, fileEdit{op: opSet, path: []string{"mcp_servers", r.entry, "default_tools_approval_mode"}, text: mode})
 	}
 	return edits
 }

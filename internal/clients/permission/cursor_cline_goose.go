@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -33,31 +34,18 @@ func cursorPatternMatches(rule, server, name string) bool {
 	return ok && matchStar(ruleServer, server) && matchStar(ruleTool, name)
 }
 
-// cursorEdits writes patterns with a leading *, because Cursor may add a prefix to the
-// server's id.
-func cursorEdits(server string, tools []ProxyTool) []fileEdit {
-	var edits []fileEdit
-	for _, name := range toolsWithRecommendedVerdict(tools, Asks) {
-		for _, form := range []string{server + ":" + name, "*" + server + ":" + name} {
-			edits = append(edits, fileEdit{op: opDrop, path: []string{"mcpAllowlist"}, text: form})
-		}
-	}
-	for _, name := range toolsWithRecommendedVerdict(tools, Runs) {
-		edits = append(edits, fileEdit{op: opAppend, path: []string{"mcpAllowlist"}, text: "*" + server + ":" + name})
-	}
-	return edits
-}
-
-// cursorWholeEdits is like cursorEdits, but for whole entries. For an entry with all tools it only removes the
-// permission, because a new list would replace the list of the settings without any benefit.
-func cursorWholeEdits(rules []entryRule) []fileEdit {
+// cursorEdits writes patterns with a leading *, because Cursor may add a prefix to the server's id. For an entry with
+// all tools it only removes the permission, because a new list would replace the list of the settings without any
+// benefit.
+func cursorEdits(rules []wantedRule) []fileEdit {
 	var drops, appends []fileEdit
 	for _, r := range rules {
+		name := r.entry + ":" + r.tool
 		if r.wanted == Runs {
-			appends = append(appends, fileEdit{op: opAppend, path: []string{"mcpAllowlist"}, text: "*" + r.entry + ":*"})
+			appends = append(appends, fileEdit{op: opAppend, path: []string{"mcpAllowlist"}, text: "*" + name})
 			continue
 		}
-		for _, form := range []string{r.entry + ":*", "*" + r.entry + ":*"} {
+		for _, form := range []string{name, "*" + name} {
 			drops = append(drops, fileEdit{op: opDrop, path: []string{"mcpAllowlist"}, text: form})
 		}
 	}
@@ -69,7 +57,7 @@ func disabledInEntryDecision(q toolQuery) toolDecision {
 	d, entry := q.docs.serverEntry(q.server)
 	for key, off := range map[string]bool{"enabled": false, "disabled": true} {
 		if is, ok := entry.Get(key).Bool(); ok && is == off {
-			return toolDecision{Denied, d.newRule(entry.Get(key), fmt.Sprintf("%s: %v", key, is)), "the server is switched off"}
+			return toolDecision{Denied, d.newRule(entry.Get(key), fmt.Sprintf("%s: %v", key, is)), "the server is disabled"}
 		}
 	}
 	return toolDecision{}
@@ -77,23 +65,20 @@ func disabledInEntryDecision(q toolQuery) toolDecision {
 
 // approvedListDecision evaluates clients with a list of approved tools in the server's entry.
 func approvedListDecision(q toolQuery) toolDecision {
-	if off := disabledInEntryDecision(q); off.verdict != "" {
-		return off
-	}
 	d, entry := q.docs.serverEntry(q.server)
-	for _, key := range []string{"disabledTools", "excludeTools"} {
-		if at, found := firstMatch(entry.Get(key), equalTo(q.tool.Name)); found {
-			return toolDecision{Denied, d.newRule(at, key+" "+q.tool.Name), ""}
-		}
+	list := entry.Get("autoApprove")
+	said := toolDecision{Asks, Rule{Text: "the server's entry has no autoApprove: the client asks"}, ""}
+	if at, found := firstMatch(list, func(s string) bool { return s == q.tool.Name || s == "*" }); found {
+		said = toolDecision{Runs, d.newRule(at, "autoApprove "+at.Text()), ""}
+	} else if list.Exists() {
+		said = toolDecision{Asks, d.newRule(list, "autoApprove does not contain the tool"), ""}
 	}
-	at, found := firstMatch(entry.Get("autoApprove"), func(s string) bool { return s == q.tool.Name || s == "*" })
-	if found {
-		return toolDecision{Runs, d.newRule(at, "autoApprove "+at.Text()), ""}
-	}
-	if list := entry.Get("autoApprove"); list.Exists() {
-		return toolDecision{Asks, d.newRule(list, "autoApprove does not contain the tool"), ""}
-	}
-	return toolDecision{Asks, Rule{Text: "the server's entry has no autoApprove: the client asks"}, ""}
+	return cmp.Or(
+		disabledInEntryDecision(q),
+		denyListed(d, entry.Get("disabledTools"), "disabledTools", equalTo(q.tool.Name)),
+		denyListed(d, entry.Get("excludeTools"), "excludeTools", equalTo(q.tool.Name)),
+		said,
+	)
 }
 
 // clineDecision evaluates Cline: it only uses the list if MCP servers are enabled in its
@@ -107,47 +92,37 @@ func clineDecision(q toolQuery) toolDecision {
 		said.why = "if Auto-approve → Use MCP servers is ticked; otherwise it asks"
 	case said.verdict == Asks && found:
 		d, _ := q.docs.serverEntry(q.server)
-		return toolDecision{Unknown, d.newRule(at, "alwaysAllow "+q.tool.Name), "the vendor's pages name alwaysAllow, its source reads autoApprove"}
+		return toolDecision{Unknown, d.newRule(at, "alwaysAllow "+q.tool.Name), "the vendor's pages name alwaysAllow, but its source reads autoApprove"}
 	}
 	return said
 }
 
-func approvedListEdits(at ...string) func(string, []ProxyTool) []fileEdit {
-	return func(server string, tools []ProxyTool) []fileEdit {
-		path := append(append([]string{}, at...), server, "autoApprove")
-		var edits []fileEdit
-		for _, name := range toolsWithRecommendedVerdict(tools, Asks) {
-			edits = append(edits, fileEdit{op: opDrop, path: path, text: name})
-		}
-		for _, name := range toolsWithRecommendedVerdict(tools, Runs) {
-			edits = append(edits, fileEdit{op: opAppend, path: path, text: name})
-		}
-		return edits
-	}
-}
-
-// kiroWholeEdits allows all tools of the entries whose tools should run, and of no other entry.
-func kiroWholeEdits(rules []entryRule) []fileEdit {
-	var edits []fileEdit
+// approvedListEdits adds the tools that should run to the list in their entry, and removes all others.
+func approvedListEdits(rules []wantedRule) []fileEdit {
+	var drops, appends []fileEdit
 	for _, r := range rules {
-		op := map[Verdict]editOperation{Runs: opAppend, Asks: opDrop}[r.wanted]
-		edits = append(edits, fileEdit{op: op, path: []string{"mcpServers", r.entry, "autoApprove"}, text: anyTool})
+		one := fileEdit{op: opDrop, path: []string{"mcpServers", r.entry, "autoApprove"}, text: r.tool}
+		if r.wanted == Runs {
+			one.op = opAppend
+			appends = append(appends, one)
+			continue
+		}
+		drops = append(drops, one)
 	}
-	return edits
+	return append(drops, appends...)
 }
 
 // gooseDecision evaluates Goose: the mode first, then the user's lists, then the hints.
 func gooseDecision(q toolQuery) toolDecision {
-	if off := disabledInEntryDecision(q); off.verdict != "" {
+	d, entry := q.docs.serverEntry(q.server)
+	off := disabledInEntryDecision(q)
+	if list := entry.Get("available_tools"); len(list.StringItems()) > 0 { // an empty list limits nothing
+		off = cmp.Or(off, denyUnlisted(d, list, "available_tools", "tool", equalTo(q.tool.Name)))
+	}
+	if off.verdict != "" {
 		return off
 	}
-	d, entry := q.docs.serverEntry(q.server)
-	if list := entry.Get("available_tools"); len(list.StringItems()) > 0 {
-		if _, found := firstMatch(list, equalTo(q.tool.Name)); !found {
-			return toolDecision{Denied, d.newRule(list, "available_tools does not contain the tool"), ""}
-		}
-	}
-	mode := Rule{Text: "GOOSE_MODE is not set: Goose takes auto"}
+	mode := Rule{Text: "GOOSE_MODE is not set: the mode is auto"}
 	word := "auto"
 	if d, at := q.docs.withKind(fileServers).strongestValue("GOOSE_MODE"); at.Exists() {
 		word, mode = at.Text(), d.newRule(at, "GOOSE_MODE: "+at.Text())
@@ -180,17 +155,17 @@ func gooseListDecision(q toolQuery, mode Rule) toolDecision {
 	return toolDecision{Asks, mode, "by the hint readOnlyHint of the tool"}
 }
 
-func gooseEdits(server string, tools []ProxyTool) []fileEdit {
-	var edits []fileEdit
-	list := func(op editOperation, name, tool string) {
-		edits = append(edits, fileEdit{op: op, path: []string{"user", name}, text: server + "__" + tool})
+func gooseEdits(rules []wantedRule) []fileEdit {
+	var runs, asks []fileEdit
+	edit := func(op editOperation, list string, r wantedRule) fileEdit {
+		return fileEdit{op: op, path: []string{"user", list}, text: r.entry + "__" + r.tool}
 	}
-	for _, name := range toolsWithRecommendedVerdict(tools, Runs) {
-		list(opAppend, "always_allow", name)
+	for _, r := range rules {
+		if r.wanted == Runs {
+			runs = append(runs, edit(opAppend, "always_allow", r))
+			continue
+		}
+		asks = append(asks, edit(opDrop, "always_allow", r), edit(opAppend, "ask_before", r))
 	}
-	for _, name := range toolsWithRecommendedVerdict(tools, Asks) {
-		list(opDrop, "always_allow", name)
-		list(opAppend, "ask_before", name)
-	}
-	return append(edits, fileEdit{op: opEnsureList, path: []string{"user", "never_allow"}})
+	return append(append(runs, asks...), fileEdit{op: opEnsureList, path: []string{"user", "never_allow"}})
 }

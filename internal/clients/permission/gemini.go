@@ -42,7 +42,7 @@ func geminiDecision(q toolQuery) toolDecision {
 	denied := len(all) > 0 && all[0].decision == "deny" && all[0].partialReason == ""
 	if d, entry := q.docs.serverEntry(q.server); !denied {
 		if trust, _ := entry.Get("trust").Bool(); trust {
-			return toolDecision{Runs, d.newRule(entry.Get("trust"), "trust: true"), "a trusted server is never asked about, where the folder is trusted"}
+			return toolDecision{Runs, d.newRule(entry.Get("trust"), "trust: true"), "in a trusted folder, Gemini CLI does not ask about a trusted server"}
 		}
 	}
 	for i, r := range all {
@@ -50,7 +50,7 @@ func geminiDecision(q toolQuery) toolDecision {
 			return geminiRuleDecision(r, all[:i])
 		}
 	}
-	return geminiRuleDecision(geminiRule{decision: "ask_user", rule: Rule{Text: "no policy is about the tool: Gemini CLI asks"}}, all)
+	return geminiRuleDecision(geminiRule{decision: "ask_user", rule: Rule{Text: "no policy applies to the tool: Gemini CLI asks"}}, all)
 }
 
 // geminiRuleDecision returns the effect of a rule if the rules above it match only some of the calls.
@@ -73,31 +73,18 @@ func geminiRuleDecision(r geminiRule, above []geminiRule) toolDecision {
 
 // geminiHiddenDecision returns the decision if the model does not see the tool.
 func geminiHiddenDecision(q toolQuery) toolDecision {
-	if d := geminiDisabledDecision(q); d.verdict != "" {
-		return d
-	}
 	settings := q.docs.withKind(fileServers)
-	if d, list := settings.strongestValue("mcp", "excluded"); list.Exists() {
-		if at, found := firstMatch(list, equalTo(q.server)); found {
-			return toolDecision{Denied, d.newRule(at, "mcp.excluded "+q.server), ""}
-		}
-	}
-	if d, list := settings.strongestValue("mcp", "allowed"); list.IsList() {
-		if _, found := firstMatch(list, equalTo(q.server)); !found {
-			return toolDecision{Denied, d.newRule(list, "mcp.allowed does not contain the server"), ""}
-		}
-	}
+	excludedIn, excluded := settings.strongestValue("mcp", "excluded")
+	allowedIn, allowed := settings.strongestValue("mcp", "allowed")
 	d, entry := q.docs.serverEntry(q.server)
 	named := func(s string) bool { return s == q.tool.Name || strings.HasPrefix(s, q.tool.Name+"(") }
-	if at, found := firstMatch(entry.Get("excludeTools"), named); found {
-		return toolDecision{Denied, d.newRule(at, "excludeTools "+at.Text()), ""}
-	}
-	if list := entry.Get("includeTools"); list.IsList() {
-		if _, found := firstMatch(list, named); !found {
-			return toolDecision{Denied, d.newRule(list, "includeTools does not contain the tool"), ""}
-		}
-	}
-	return toolDecision{}
+	return cmp.Or(
+		geminiDisabledDecision(q),
+		denyListed(excludedIn, excluded, "mcp.excluded", equalTo(q.server)),
+		denyUnlisted(allowedIn, allowed, "mcp.allowed", "server", equalTo(q.server)),
+		denyListed(d, entry.Get("excludeTools"), "excludeTools", named),
+		denyUnlisted(d, entry.Get("includeTools"), "includeTools", "tool", named),
+	)
 }
 
 // geminiDisabledDecision returns the decision if Gemini CLI does not connect to the server: it is disabled, or the
@@ -105,10 +92,10 @@ func geminiHiddenDecision(q toolQuery) toolDecision {
 func geminiDisabledDecision(q toolQuery) toolDecision {
 	d, off := q.docs.withKind(fileSwitches).strongestValue(strings.ToLower(q.server), "enabled")
 	if on, ok := off.Bool(); ok && !on {
-		return toolDecision{Denied, d.newRule(off, "enabled: false"), "the server is switched off: `/mcp enable " + q.server + "` in Gemini CLI switches it on"}
+		return toolDecision{Denied, d.newRule(off, "enabled: false"), "the server is disabled: `/mcp enable " + q.server + "` in Gemini CLI switches it on"}
 	}
 	if d, at := geminiFolderTrust(q.docs, q.dir); at.Text() == "DO_NOT_TRUST" {
-		return toolDecision{Denied, d.newRule(at, "DO_NOT_TRUST"), "in a folder that is not trusted Gemini CLI uses no servers"}
+		return toolDecision{Denied, d.newRule(at, "DO_NOT_TRUST"), "Gemini CLI uses no servers in an untrusted folder"}
 	}
 	return toolDecision{}
 }
@@ -183,7 +170,7 @@ func geminiRulesInFile(d clientDoc, tier int, q toolQuery) []geminiRule {
 // geminiPartialMatchReason returns the reason why a rule with the tool's name may not match a call.
 func geminiPartialMatchReason(r clients.ParsedValue, q toolQuery) string {
 	if r.Get("argsPattern").Exists() {
-		return "the rule is about some arguments only"
+		return "the rule applies only to some arguments"
 	}
 	whole := func(s string) bool { return s == "*" || strings.HasPrefix(s, "mcp_"+q.server+"_") || s == "mcp_*" }
 	if _, found := firstMatch(r.Get("toolName"), whole); found {
@@ -244,36 +231,32 @@ func geminiHintsMatch(wanted clients.ParsedValue, h tool.Hints) bool {
 
 // geminiEdits replaces MCPProxy's own policy file. Tools that read are allowed with a low priority. The client asks
 // about the others with a high priority.
-func geminiEdits(server string, tools []ProxyTool) []fileEdit {
-	var text strings.Builder
-	text.WriteString(geminiPolicyHead)
-	for _, wanted := range []Verdict{Runs, Asks} {
+func geminiEdits(rules []wantedRule) []fileEdit {
+	text := "# What MCPProxy recommends: reads run without asking, other calls ask. Written by `mcpproxy permissions gemini`.\n"
+	for len(rules) > 0 {
+		first := rules[0]
 		var names []string
-		for _, name := range toolsWithRecommendedVerdict(tools, wanted) {
-			names = append(names, strconv.Quote(name))
+		rules = slices.DeleteFunc(slices.Clone(rules), func(r wantedRule) bool {
+			same := r.entry == first.entry && r.wanted == first.wanted
+			if same {
+				names = append(names, strconv.Quote(r.tool))
+			}
+			return same
+		})
+		tools := "[" + strings.Join(names, ", ") + "]"
+		if first.tool == anyTool {
+			tools = names[0]
 		}
-		writeGeminiRule(&text, server, "["+strings.Join(names, ", ")+"]", wanted)
+		text += geminiRuleText(first.entry, tools, first.wanted)
 	}
-	return []fileEdit{{op: opReplaceFile, text: text.String()}}
+	return []fileEdit{{op: opReplaceFile, text: text}}
 }
 
-// geminiWholeEdits is like geminiEdits, but for whole entries.
-func geminiWholeEdits(rules []entryRule) []fileEdit {
-	var text strings.Builder
-	text.WriteString(geminiPolicyHead)
-	for _, r := range rules {
-		writeGeminiRule(&text, r.entry, strconv.Quote(anyTool), r.wanted)
-	}
-	return []fileEdit{{op: opReplaceFile, text: text.String()}}
-}
-
-const geminiPolicyHead = "# What MCPProxy recommends: reads run without asking, other calls ask. Written by `mcpproxy permissions gemini`.\n"
-
-// writeGeminiRule writes a rule about tools of a server.
-func writeGeminiRule(text *strings.Builder, server, tools string, wanted Verdict) {
+// geminiRuleText returns a rule about tools of a server.
+func geminiRuleText(server, tools string, wanted Verdict) string {
 	decision, priority := "allow", "200"
 	if wanted == Asks {
 		decision, priority = "ask_user", "300"
 	}
-	text.WriteString("\n[[rule]]\nmcpName = " + strconv.Quote(server) + "\ntoolName = " + tools + "\ndecision = " + strconv.Quote(decision) + "\npriority = " + priority + "\n")
+	return "\n[[rule]]\nmcpName = " + strconv.Quote(server) + "\ntoolName = " + tools + "\ndecision = " + strconv.Quote(decision) + "\npriority = " + priority + "\n"
 }

@@ -1,9 +1,8 @@
 package permission
 
 import (
-	"maps"
+	"cmp"
 	"slices"
-	"strings"
 
 	"mcpproxy/internal/clients"
 )
@@ -27,10 +26,10 @@ func opencodeDecision(q toolQuery) toolDecision {
 	settings := q.docs.withKind(fileServers)
 	for _, d := range settings.highestFirst() {
 		if native := d.Value.Get("permissions"); native.IsList() {
-			return toolDecision{Unknown, d.newRule(native, "permissions"), "the list of opencode 2 is not read here: use the section permission, which opencode 2 reads too"}
+			return toolDecision{Unknown, d.newRule(native, "permissions"), "MCPProxy does not read the list of opencode 2: use the section permission, which opencode 2 reads too"}
 		}
 	}
-	last := opencodeRule{Runs, Rule{Text: "no rule is about the tool: opencode runs it"}}
+	last := opencodeRule{Runs, Rule{Text: "no rule applies to the tool: opencode runs it"}}
 	for _, section := range []string{"tools", "permission"} {
 		for _, r := range mergeOpencodeSection(settings, section) {
 			if matchGlob(r.key, name) {
@@ -44,7 +43,7 @@ func opencodeDecision(q toolQuery) toolDecision {
 	}
 	for _, d := range settings {
 		if agents := d.Value.Get("agent"); agents.IsObject() && said.why == "" {
-			said.why = "an agent with permissions of its own may differ"
+			said.why = "an agent with its own permissions can differ"
 		}
 	}
 	return said
@@ -92,21 +91,15 @@ func parseOpencodeRule(d clientDoc, key string, value clients.ParsedValue) openc
 	return opencodeRule{opencodeVerdicts[word.Text()], d.newRule(word, key+": "+word.Text())}
 }
 
-func opencodeEdits(server string, tools []ProxyTool) []fileEdit {
-	var edits []fileEdit
-	for _, t := range tools {
-		word := map[Verdict]string{Runs: "allow", Asks: "ask"}[t.RecommendedVerdict()]
-		edits = append(edits, fileEdit{op: opSetLast, path: []string{"permission", sanitizeName(server) + "_" + sanitizeName(t.Name)}, text: word, unless: "deny"})
-	}
-	return edits
-}
-
-// opencodeWholeEdits is like opencodeEdits, but for whole entries.
-func opencodeWholeEdits(rules []entryRule) []fileEdit {
+func opencodeEdits(rules []wantedRule) []fileEdit {
 	var edits []fileEdit
 	for _, r := range rules {
+		tool := r.tool
+		if tool != anyTool {
+			tool = sanitizeName(tool)
+		}
 		word := map[Verdict]string{Runs: "allow", Asks: "ask"}[r.wanted]
-		edits = append(edits, fileEdit{op: opSetLast, path: []string{"permission", sanitizeName(r.entry) + "_*"}, text: word, unless: "deny"})
+		edits = append(edits, fileEdit{op: opSetLast, path: []string{"permission", sanitizeName(r.entry) + "_" + tool}, text: word, unless: "deny"})
 	}
 	return edits
 }
@@ -135,17 +128,17 @@ func zedDecision(q toolQuery) toolDecision {
 	}
 	if d, old := settings.strongestValue("agent", "always_allow_tool_actions"); old.Exists() {
 		if all, _ := old.Bool(); all {
-			return toolDecision{Unknown, d.newRule(old, "always_allow_tool_actions: true"), "before 0.224 everything runs, since then it asks"}
+			return toolDecision{Unknown, d.newRule(old, "always_allow_tool_actions: true"), "Zed before 0.224 runs every call, later versions ask"}
 		}
 	}
 	return toolDecision{Asks, Rule{Text: "no setting applies to the tool: Zed asks"}, ""}
 }
 
-func zedEdits(server string, tools []ProxyTool) []fileEdit {
+func zedEdits(rules []wantedRule) []fileEdit {
 	var edits []fileEdit
-	for _, t := range tools {
-		word := map[Verdict]string{Runs: "allow", Asks: "confirm"}[t.RecommendedVerdict()]
-		edits = append(edits, fileEdit{op: opSet, path: []string{"agent", "tool_permissions", "tools", "mcp:" + server + ":" + t.Name, "default"}, text: word, unless: "deny"})
+	for _, r := range rules {
+		word := map[Verdict]string{Runs: "allow", Asks: "confirm"}[r.wanted]
+		edits = append(edits, fileEdit{op: opSet, path: []string{"agent", "tool_permissions", "tools", "mcp:" + r.entry + ":" + r.tool, "default"}, text: word, unless: "deny"})
 	}
 	return edits
 }
@@ -164,33 +157,11 @@ func vscodeDecision(q toolQuery) toolDecision {
 	return toolDecision{Asks, Rule{Text: "VS Code asks for tools that are not marked read-only"}, "unless the user allowed it permanently in the dialog, which no file records"}
 }
 
-// copilotDecision evaluates Copilot: approvals by directory, and flags that are in no file.
+// copilotDecision evaluates Copilot: its own answers to the user are in no documented file.
 func copilotDecision(q toolQuery) toolDecision {
-	_, entry := q.docs.serverEntry(q.server)
-	if tools := entry.Get("tools"); tools.IsList() {
-		if _, found := firstMatch(tools, func(s string) bool { return s == "*" || s == q.tool.Name }); !found {
-			d, _ := q.docs.serverEntry(q.server)
-			return toolDecision{Denied, d.newRule(tools, "tools does not contain the tool"), "the model does not see it"}
-		}
-	}
-	for _, d := range q.docs.withKind(fileRules) {
-		locations := maps.Collect(d.Value.Get("locations").Members())
-		for _, dir := range slices.Sorted(maps.Keys(locations)) {
-			if dir != q.dir && !strings.HasPrefix(q.dir, strings.TrimRight(dir, `/\`)+"/") {
-				continue
-			}
-			for _, item := range locations[dir].Get("tool_approvals").Items() {
-				name := item.Get("toolName")
-				if item.Get("kind").Text() == "mcp" && item.Get("serverName").Text() == q.server && (name.Text() == q.tool.Name || name.Text() == "" && name.Exists()) {
-					return toolDecision{Runs, d.newRule(item, "tool_approvals of "+dir), "unless --deny-tool names it"}
-				}
-			}
-		}
-	}
-	if q.tool.RecommendedVerdict() == Runs {
-		return toolDecision{Unknown, Rule{Text: "the hint readOnlyHint of the tool"}, "release 1.0.63 runs tools that are marked read-only; according to the vendor's pages every MCP call asks"}
-	}
-	return toolDecision{Asks, Rule{Text: "nothing approves the tool: Copilot CLI asks"}, "unless --allow-tool or --allow-all-tools is given"}
+	d, entry := q.docs.serverEntry(q.server)
+	hidden := denyUnlisted(d, entry.Get("tools"), "tools", "tool", func(s string) bool { return s == "*" || s == q.tool.Name })
+	return cmp.Or(hidden, toolDecision{Unknown, Rule{Text: "answers in the client's own dialog, and its flags"}, "no file says it"})
 }
 
 // unknownUnlessDenied evaluates clients that ask until a user chooses "always" in a dialog. That choice is in no

@@ -70,17 +70,6 @@ func ParseTools(definitions json.RawMessage) []ProxyTool {
 	return all
 }
 
-// toolsWithRecommendedVerdict returns the names of the tools with this recommended verdict.
-func toolsWithRecommendedVerdict(tools []ProxyTool, v Verdict) []string {
-	var names []string
-	for _, t := range tools {
-		if t.RecommendedVerdict() == v {
-			names = append(names, t.Name)
-		}
-	}
-	return names
-}
-
 // Rule is the rule that decides, with its position. Line counts from 1. For a client's default, Line is 0 and Path is
 // empty.
 type Rule struct {
@@ -180,6 +169,22 @@ func firstMatch(list clients.ParsedValue, matches func(string) bool) (clients.Pa
 		}
 	}
 	return clients.ParsedValue{}, false
+}
+
+// denyListed denies a tool if a list of a document matches. name is the name of the list.
+func denyListed(d clientDoc, list clients.ParsedValue, name string, matches func(string) bool) toolDecision {
+	if at, found := firstMatch(list, matches); found {
+		return toolDecision{Denied, d.newRule(at, name+" "+at.Text()), ""}
+	}
+	return toolDecision{}
+}
+
+// denyUnlisted denies a tool if a list of a document exists and does not match. what is the kind of its elements.
+func denyUnlisted(d clientDoc, list clients.ParsedValue, name, what string, matches func(string) bool) toolDecision {
+	if _, found := firstMatch(list, matches); found || !list.IsList() {
+		return toolDecision{}
+	}
+	return toolDecision{Denied, d.newRule(list, name+" does not contain the "+what), ""}
 }
 
 func equalTo(name string) func(string) bool { return func(s string) bool { return s == name } }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/clients/textedit"
@@ -57,7 +58,7 @@ func (c clientPermissions) rulesFor(e clients.Env, t Target, tools []ProxyTool) 
 	return r, err
 }
 
-// Preview is the effect of a change of a client's file.
+// Preview describes the effect of a change to a client's file.
 type Preview struct {
 	Rules
 	Target     string   `json:"target,omitempty" doc:"The target of path, if path is a symbolic link."`
@@ -94,7 +95,7 @@ func PreparePlan(e clients.Env, word string, tools []ProxyTool) (Plan, error) {
 	}
 	switch {
 	case c.edits == nil:
-		return Plan{}, problem.New(problem.NotFound, "No file holds the permissions of "+c.Name+".", r.ByHand)
+		return Plan{}, problem.New(problem.NotFound, "No file contains the permissions of "+c.Name+".", r.ByHand)
 	case r.Path == "":
 		return Plan{}, problem.New(problem.NotFound, "No rule in a file would make "+c.Name+" do what MCPProxy recommends.", cmp.Or(r.ByHand, strings.Join(r.Notes, " ")))
 	}
@@ -287,6 +288,22 @@ func NotUndoneRuleChanges(j *clients.Journal, e clients.Env, word string) ([]cli
 	}), err
 }
 
+// RemovedRules reports whether the disconnect of a client removed rules that MCPProxy wrote.
+func RemovedRules(j *clients.Journal, disconnect clients.Change) (bool, error) {
+	changes, err := j.Changes()
+	_, client, _ := strings.Cut(disconnect.What, " ")
+	var before time.Time // of the disconnect before
+	for _, c := range changes {
+		if c.What == disconnect.What && c.At.Before(disconnect.At) {
+			before = c.At
+			break
+		}
+	}
+	return slices.ContainsFunc(changes, func(c clients.Change) bool {
+		return c.What == journalLabel(client) && c.Withdrawn && c.Undone.After(before) && !c.Undone.After(disconnect.At)
+	}), err
+}
+
 // RemoveOwnRules removes all rules that MCPProxy wrote into a client's file, and keeps all others.
 func RemoveOwnRules(j *clients.Journal, e clients.Env, word, server string, tools []ProxyTool) (withdrawn []clients.Change, err error) {
 	changes, err := NotUndoneRuleChanges(j, e, word)
@@ -303,7 +320,7 @@ func RemoveOwnRules(j *clients.Journal, e clients.Env, word, server string, tool
 			after, found := change.WrittenText()
 			if !found { // a change of an earlier release
 				var err error
-				if after, err = applyEdits(before, f.Format, c.edits(server, tools), false); err != nil {
+				if after, err = applyEdits(before, f.Format, c.edits(toolRules(server, tools)), false); err != nil {
 					return nil, err
 				}
 			}

@@ -87,10 +87,6 @@ func vscodeRuleFiles(e clients.Env) []clients.File {
 	return []clients.File{jsonFile(clients.User, e.AppSettingsPath("Code", "User", "settings.json"))}
 }
 
-func copilotRuleFiles(e clients.Env) []clients.File {
-	return []clients.File{jsonFile(clients.User, filepath.Join(e.DirFromVariableOrHome("COPILOT_HOME", ".copilot"), "permissions-config.json"))}
-}
-
 // isSameOrBelow reports whether a directory is outer or is below it.
 func isSameOrBelow(dir, outer string) bool {
 	outer = strings.TrimRight(outer, `/\`)

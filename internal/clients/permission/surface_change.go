@@ -1,12 +1,10 @@
 package permission
 
 import (
-	"encoding/json"
 	"slices"
 
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/clients/textedit"
-	"mcpproxy/internal/mcp/wirejson"
 )
 
 // SurfaceChange is a change of a client's entries together with the matching change of its rules.
@@ -136,50 +134,21 @@ func (s SurfaceChange) Prepare(e clients.Env, after clients.ClientDoc) (Plan, er
 
 // withoutEdits removes the values that the edits wrote, if they are unchanged, and the objects and lists that become
 // empty. It does not restore values that the edits removed.
-func withoutEdits(text []byte, f textedit.Format, edits []fileEdit) (_ []byte, err error) {
+func withoutEdits(text []byte, f textedit.Format, edits []fileEdit) ([]byte, error) {
+	var written []fileEdit
 	for _, one := range edits {
-		now, there, err := textedit.GetValue(text, f, one.path...)
-		if err != nil {
-			return nil, err
-		}
-		if one.op == opReplaceFile && string(text) == one.text {
-			text = nil
-		}
-		if !there || one.op == opDrop || one.op == opEnsureList || one.op == opReplaceFile {
-			continue
-		}
-		if one.op == opAppend {
-			if text, err = withoutListItem(text, f, one); err != nil {
-				return nil, err
+		switch one.op {
+		case opReplaceFile:
+			if string(text) == one.text {
+				return nil, nil
 			}
-			continue
-		}
-		if said, _ := wirejson.String(now); said != one.text {
-			continue
-		}
-		if text, err = textedit.RemoveValue(text, f, one.path...); err != nil {
-			return nil, err
-		}
-		if text, err = textedit.PruneEmptyObjects(text, nil, f, one.path[:len(one.path)-1]...); err != nil {
-			return nil, err
+		case opSet, opSetLast, opAppend:
+			written = append(written, one)
 		}
 	}
-	return text, nil
-}
-
-// withoutListItem removes a string from a list. It removes the list if that was the only string.
-func withoutListItem(text []byte, f textedit.Format, one fileEdit) ([]byte, error) {
-	shorter, err := textedit.RemoveFromList(text, f, one.text, one.path...)
-	if err != nil || string(shorter) == string(text) {
-		return text, err
-	}
-	var left []json.RawMessage
-	now, _, err := textedit.GetValue(shorter, f, one.path...)
-	if err != nil || json.Unmarshal(now, &left) != nil || len(left) > 0 {
-		return shorter, err
-	}
-	if shorter, err = textedit.RemoveValue(shorter, f, one.path...); err != nil {
+	own, err := applyEdits(nil, f, written, false)
+	if err != nil {
 		return nil, err
 	}
-	return textedit.PruneEmptyObjects(shorter, nil, f, one.path[:len(one.path)-1]...)
+	return textedit.SubtractChanges(text, nil, own, f)
 }

@@ -15,10 +15,9 @@ type clientPermissions struct {
 	otherFiles func(clients.Env) []clientFile
 	decide     func(toolQuery) toolDecision
 	// edits returns the edits that write the rules. It is nil if there is no file for them.
-	edits func(server string, tools []ProxyTool) []fileEdit
-	// wholeEdits returns the edits that write the rules for whole entries. It is nil if no rule applies to a whole
-	// entry.
-	wholeEdits func(rules []entryRule) []fileEdit
+	edits func([]wantedRule) []fileEdit
+	// wholeEntries reports that a rule can apply to all tools of an entry.
+	wholeEntries bool
 	// target returns the file for the rules. If it is nil, the user's file with rules is used, or else the user's file
 	// with servers.
 	target func(clients.Env) clients.File
@@ -36,42 +35,42 @@ type clientPermissions struct {
 
 // clientsByID contains all clients by id.
 var clientsByID = map[string]clientPermissions{
-	"claude-code": {basis: "documented", rules: claudeRuleFiles, decide: claudeDecision, edits: claudeEdits, wholeEdits: claudeWholeEdits, ignored: claudeIgnoredRules,
+	"claude-code": {basis: "documented", rules: claudeRuleFiles, decide: claudeDecision, edits: claudeEdits, wholeEntries: true, ignored: claudeIgnoredRules,
 		notes: []string{"--permission-mode, --allowedTools, --disallowedTools, a hook, and settings from a server of the vendor can override this."}},
 	"claude-desktop": {basis: "unverified", decide: unknownUnlessDenied,
 		manual: "Settings → Connectors → {servers} → Tool permissions: choose \"Always allow\" for {runs}, and \"Needs approval\" for {asks}. This setting is not in a file: the block \"permissions\" for claude_desktop_config.json on some web pages is not documented. The hints only group the tools; they do not skip a question."},
-	"cursor": {basis: "documented", rules: cursorRuleFiles, decide: cursorDecision, edits: cursorEdits, wholeEdits: cursorWholeEdits,
+	"cursor": {basis: "documented", rules: cursorRuleFiles, decide: cursorDecision, edits: cursorEdits, wholeEntries: true,
 		manual: "Cursor Settings → Agents → Run Mode must be Allowlist or Auto-review. This setting is not in a file.",
 		notes:  []string{"A list in permissions.json, even an empty one, replaces the list in Cursor's settings: add the entries for your other servers to the file.", "An administrator's list takes precedence over the file. The Cursor CLI has its own list in .cursor/cli.json, with items such as Mcp(ENTRY:TOOL)."}},
 	"vscode": {basis: "unverified", rules: vscodeRuleFiles, decide: vscodeDecision,
 		manual: "No setup is necessary for {runs}: VS Code runs tools marked read-only without confirmation. If it still asks, run \"Chat: Manage Tool Approval\" and tick them under {servers}; leave {asks} unticked there. \"Chat: Reset Tool Confirmations\" resets these approvals.",
 		notes:  []string{"No setting approves a single MCP tool. An administrator's policy can forbid these approvals."}},
-	"codex": {basis: "source", decide: codexDecision, edits: codexEdits, wholeEdits: codexWholeEdits, atEntry: true,
+	"codex": {basis: "source", decide: codexDecision, edits: codexEdits, wholeEntries: true, atEntry: true,
 		notes: []string{"--config, --profile, --ask-for-approval and --full-auto can override this, and so can requirements of an administrator."}},
-	"gemini": {basis: "documented", rules: geminiRuleFiles, decide: geminiDecision, edits: geminiEdits, wholeEdits: geminiWholeEdits,
+	"gemini": {basis: "documented", rules: geminiRuleFiles, decide: geminiDecision, edits: geminiEdits, wholeEntries: true,
 		target: geminiPolicyFile, fileNotes: geminiFolderTrustNotes,
 		otherFiles: func(e clients.Env) []clientFile {
 			return []clientFile{{fileSwitches, geminiSwitchesFile(e)}, {fileTrustedFolders, geminiTrustedFoldersFile(e)}}
 		},
-		notes: []string{"Policies of a project (.gemini/policies) are switched off at present and do not count. --yolo, --policy and --allowed-mcp-server-names can override this."}},
+		notes: []string{"Policies of a project (.gemini/policies) are disabled at present and have no effect. --yolo, --policy and --allowed-mcp-server-names can override this."}},
 	"windsurf": {basis: "unverified", decide: unknownUnlessDenied,
 		manual: "Approvals of MCP tools are not in a file, and no use of hints was found. When Cascade asks about {runs}, allow it always. Do not do this for {asks}."},
-	"opencode": {basis: "documented", decide: opencodeDecision, edits: opencodeEdits, wholeEdits: opencodeWholeEdits,
+	"opencode": {basis: "documented", decide: opencodeDecision, edits: opencodeEdits, wholeEntries: true,
 		notes: []string{"Without rules, opencode runs everything. The section permission of an agent overrides these rules."}},
 	"zed": {basis: "documented", decide: zedDecision, edits: zedEdits,
 		wholeEntryManualSteps: "Zed's settings name single tools. When it asks about {runs}, choose \"Always allow\". Do not do this for {asks}.",
 		notes:                 []string{"This is for Zed 0.224 and later. The agent's profile limits its tools."}},
-	"copilot": {basis: "unverified", rules: copilotRuleFiles, decide: copilotDecision,
+	"copilot": {basis: "unverified", decide: copilotDecision,
 		manual: "Start it with rules, because its saved rules apply to one directory only:\n  copilot {flags}\nor answer \"always\" once in each project for {runs}; never for {asks}."},
 	"goose": {basis: "source", rules: gooseRuleFiles, decide: gooseDecision, edits: gooseEdits,
 		wholeEntryManualSteps: "Goose's lists name single tools. In Smart Approve it runs tools marked read-only: choose it with `goose configure` → Goose Settings → goose mode.",
 		notes:                 []string{"The mode takes precedence: in auto, the default of Goose, everything runs despite the lists. `goose configure` → Goose Settings → goose mode → Smart Approve. The variable GOOSE_MODE overrides the file."}},
-	"cline": {basis: "source", decide: clineDecision, edits: approvedListEdits("mcpServers"), atEntry: true,
+	"cline": {basis: "source", decide: clineDecision, edits: approvedListEdits, atEntry: true,
 		manual:                "In Cline, Auto-approve → Use MCP servers must be on. This setting is not in a file. Without it, every call asks.",
 		wholeEntryManualSteps: "Cline's list names single tools. In Cline, open the list of MCP servers, and tick Auto-approve for {runs}; leave {asks} unticked."},
 	"lmstudio": {basis: "unverified", decide: unknownUnlessDenied,
 		manual: "When LM Studio asks about {runs}, choose \"Always allow\". Do not do this for {asks}. Your choices are listed at App Settings → Tools & Integrations. No file is documented, and no use of hints was found."},
-	"kiro": {basis: "documented", decide: approvedListDecision, edits: approvedListEdits("mcpServers"), wholeEdits: kiroWholeEdits, atEntry: true,
+	"kiro": {basis: "documented", decide: approvedListDecision, edits: approvedListEdits, wholeEntries: true, atEntry: true,
 		notes: []string{"The file of a workspace (.kiro/settings/mcp.json) takes precedence over the user's."}},
 	"junie": {basis: "unverified", decide: unknownUnlessDenied,
 		manual: "Settings → Tools → Junie → Action Allowlist: allow {runs}{of} there; leave {asks} out. Do not enable \"Brave mode\": it never asks. No file is documented, and no use of hints was found."},

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"slices"
+	"strings"
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/clients"
@@ -52,10 +53,45 @@ type probe struct {
 	tool                ProxyTool
 	wanted              Verdict
 	either              bool // running and asking are both right
+	cautious            bool // asking and denying are both right
 }
 
 // isRight reports whether a verdict is as recommended.
-func (p probe) isRight(v Verdict) bool { return v == p.wanted || p.either && (v == Runs || v == Asks) }
+func (p probe) isRight(v Verdict) bool {
+	return v == p.wanted || p.either && (v == Runs || v == Asks) || p.cautious && (v == Asks || v == Denied)
+}
+
+// Limits of possibleTools.
+const maxPossibleTools, maxToolName = 500, 200
+
+// possibleTools returns the texts of the files that may name single tools of an entry, or patterns for some of them. The
+// client's rules tell which of them do.
+func (all clientDocs) possibleTools(entry string) (names []string) {
+	seen := map[string]bool{"": true, anyTool: true}
+	add := func(name string) {
+		if !seen[name] && len(name) <= maxToolName && len(names) < maxPossibleTools {
+			seen[name], names = true, append(names, name)
+		}
+	}
+	spellings := []string{entry, sanitizeName(entry), strings.ReplaceAll(entry, "-", "_")}
+	for _, d := range all {
+		whole := d.kind == fileRules // a rule can name the entry in one place and the tool in another
+		d.Value.EachText(func(text string) {
+			for _, spelling := range spellings {
+				if _, rest, found := strings.Cut(text, spelling); found {
+					add(strings.TrimSuffix(strings.TrimLeft(rest, "_:-.(/"), ")"))
+				}
+			}
+			if whole {
+				add(text)
+			}
+		})
+		if d.kind == fileServers {
+			d.ServerEntry(entry).EachText(add)
+		}
+	}
+	return names
+}
 
 // laneHints contains, for each lane, the hints of a tool with which clients ask least often.
 var laneHints = map[string]tool.Hints{
@@ -93,34 +129,44 @@ func (t Target) probes(tools []ProxyTool) (all []probe) {
 	return all
 }
 
-// entryRule is a rule for all tools of an entry. A mixed entry has tools of all lanes.
-type entryRule struct {
-	entry  string
-	wanted Verdict
-	mixed  bool
+// wantedRule is the recommendation for a tool of an entry, or for all of its tools (anyTool). A mixed entry has tools of
+// all lanes.
+type wantedRule struct {
+	entry, tool string
+	wanted      Verdict
+	mixed       bool
 }
 
-// editsFor returns the edits that write the recommended rules for the entries. It returns none if no rule can express
-// them.
-func (c clientPermissions) editsFor(t Target, tools []ProxyTool) []fileEdit {
+// wantedRules returns the recommendations for the entries: for search one for each tool, otherwise one for each entry.
+func (t Target) wantedRules(tools []ProxyTool) (rules []wantedRule) {
 	if t.Surface == clients.SurfaceSearch {
-		if c.edits == nil {
-			return nil
-		}
-		return c.edits(t.serverName(), tools)
+		return toolRules(t.serverName(), tools)
 	}
-	if c.wholeEdits == nil {
-		return nil
-	}
-	var rules []entryRule
 	for _, e := range t.Entries {
-		r := entryRule{entry: e.Name, wanted: Asks, mixed: e.Lane == ""}
+		r := wantedRule{entry: e.Name, tool: anyTool, wanted: Asks, mixed: e.Lane == ""}
 		if e.Lane == "read" {
 			r.wanted = Runs
 		}
 		rules = append(rules, r)
 	}
-	return c.wholeEdits(rules)
+	return rules
+}
+
+// toolRules returns the recommendations for the tools of one entry.
+func toolRules(entry string, tools []ProxyTool) (rules []wantedRule) {
+	for _, t := range tools {
+		rules = append(rules, wantedRule{entry: entry, tool: t.Name, wanted: t.RecommendedVerdict()})
+	}
+	return rules
+}
+
+// editsFor returns the edits that write the recommended rules for the entries. It returns none if no rule can express
+// them.
+func (c clientPermissions) editsFor(t Target, tools []ProxyTool) []fileEdit {
+	if c.edits == nil || t.Surface != clients.SurfaceSearch && !c.wholeEntries {
+		return nil
+	}
+	return c.edits(t.wantedRules(tools))
 }
 
 // writes reports whether any of the edits writes a rule, instead of only removing rules.

@@ -3,7 +3,6 @@ package textedit
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 
 	"github.com/tailscale/hujson"
 )
@@ -37,7 +36,7 @@ func decodeValue(text []byte, v hujson.Value) (any, error) {
 		object := make(map[string]any, len(c.Items))
 		for _, it := range c.Items {
 			if _, twice := object[it.Name]; twice {
-				return nil, newParseError(text, it.Start, "a name that the object has already", "take one of the two out")
+				return nil, newParseError(text, it.Start, "a duplicate name in the object", "remove one of the two")
 			}
 			value, err := decodeValue(text, it.Value)
 			if err != nil {
@@ -62,63 +61,35 @@ func decodeValue(text []byte, v hujson.Value) (any, error) {
 }
 
 func (jsonEditor) setValue(text []byte, path []string, value json.RawMessage) ([]byte, error) {
-	ending := ""
-	if len(bytes.TrimSpace(text)) == 0 {
-		text, ending = []byte("{}"), "\n"
-	}
-	d, err := reparseDocument(text)
-	if err != nil {
-		return nil, err
-	}
-	splices, err := d.SplicesToSetMultiline(ContainerOf(d.Root), path, value)
-	if err != nil {
-		return nil, err
-	}
-	return append(d.ApplySplices(splices), ending...), nil
+	return EditJSON(text, func(d *Document) ([]Splice, error) {
+		return d.SplicesToSetAtPath(ContainerOf(d.Root), path, value, true)
+	})
 }
 
 func (jsonEditor) removeValue(text []byte, path []string) ([]byte, error) {
-	d, err := reparseDocument(text)
-	if err != nil {
-		return nil, err
-	}
-	object := ContainerOf(d.Root)
-	for _, name := range path[:len(path)-1] {
-		object = ContainerOf(object.Items[object.IndexOf(name)].Value)
-	}
-	return d.ApplySplices(d.SplicesToRemove(object, object.IndexOf(path[len(path)-1]))), nil
+	return EditJSON(text, func(d *Document) ([]Splice, error) {
+		last := len(path) - 1
+		object := d.existingContainer(path[:last])
+		return d.SplicesToRemove(object, object.IndexOf(path[last])), nil
+	})
 }
 
 // appendToList appends a string to the list at a path. removeFromList removes one.
 func (jsonEditor) appendToList(text []byte, path []string, value string) ([]byte, error) {
-	return editList(text, path, func(d *Document, list Container) []Splice {
-		return d.SplicesToInsert(list, func(string, bool) string { return string(hujson.String(value)) })
+	return EditJSON(text, func(d *Document) ([]Splice, error) {
+		return d.SplicesToInsert(d.existingContainer(path), func(string, bool) string { return string(hujson.String(value)) }), nil
 	})
 }
 
 func (jsonEditor) removeFromList(text []byte, path []string, i int) ([]byte, error) {
-	return editList(text, path, func(d *Document, list Container) []Splice { return d.SplicesToRemove(list, i) })
+	return EditJSON(text, func(d *Document) ([]Splice, error) { return d.SplicesToRemove(d.existingContainer(path), i), nil })
 }
 
-// editList changes the existing list at a path.
-func editList(text []byte, path []string, change func(*Document, Container) []Splice) ([]byte, error) {
-	d, err := reparseDocument(text)
-	if err != nil {
-		return nil, err
-	}
-	here := d.Root
+// existingContainer returns the object or list at a path of names, which exists.
+func (d *Document) existingContainer(path []string) Container {
+	here := ContainerOf(d.Root)
 	for _, name := range path {
-		object := ContainerOf(here)
-		here = object.Items[object.IndexOf(name)].Value
+		here = ContainerOf(here.Items[here.IndexOf(name)].Value)
 	}
-	return d.ApplySplices(change(d, ContainerOf(here))), nil
-}
-
-// reparseDocument parses a text that was parsed before. It cannot fail because of the syntax.
-func reparseDocument(text []byte) (*Document, error) {
-	d, wrong := NewDocument(text)
-	if wrong != nil {
-		return nil, fmt.Errorf("a text that was read before: %s", wrong.Message)
-	}
-	return d, nil
+	return here
 }

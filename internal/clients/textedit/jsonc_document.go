@@ -3,6 +3,7 @@ package textedit
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -51,10 +52,7 @@ func NewDocument(text []byte) (*Document, *SyntaxError) {
 	if mistake != nil {
 		return nil, mistake
 	}
-	d := &Document{text: text, Root: root, newline: "\n", unit: "  ", colon: ": ", space: " "}
-	if bytes.Contains(text, []byte("\r\n")) {
-		d.newline = "\r\n"
-	}
+	d := &Document{text: text, Root: root, newline: detectNewline(text), unit: "  ", colon: ": ", space: " "}
 	top := ContainerOf(root)
 	if len(top.Items) == 0 {
 		return d, nil
@@ -98,18 +96,15 @@ func ContainerOf(v hujson.Value) Container {
 	return c
 }
 
-// lineStart returns the start of the line of a byte.
-func (d *Document) lineStart(at int) int { return bytes.LastIndexByte(d.text[:at], '\n') + 1 }
-
 // indentation returns the white space at the start of the line of a byte.
 func (d *Document) indentation(at int) string {
-	line := d.text[d.lineStart(at):at]
+	line := d.text[lineStart(d.text, at):at]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
 // isOnOwnLine reports whether an item is the first on its line, and returns its indentation.
 func (d *Document) isOnOwnLine(it ContainerItem) (indent string, own bool) {
-	start := d.lineStart(it.Start)
+	start := lineStart(d.text, it.Start)
 	before := d.text[start:it.Start]
 	return string(before), start > 0 && len(bytes.Trim(before, " \t")) == 0
 }
@@ -127,19 +122,11 @@ func (d *Document) isMultiline(c Container) (indent string, lines bool) {
 		from = it.end
 	}
 	lines = lines || bytes.IndexByte(d.text[from:c.close], '\n') >= 0
-	if len(c.Items) == 0 && !lines {
-		_, lines = d.isRootMultiline()
+	if top := ContainerOf(d.Root); len(c.Items) == 0 && !lines && len(top.Items) > 0 {
+		_, lines = d.isMultiline(top)
+		return indent, lines
 	}
-	return indent, lines
-}
-
-// isRootMultiline is like isMultiline for the root, but returns true if the root is empty.
-func (d *Document) isRootMultiline() (indent string, lines bool) {
-	top := ContainerOf(d.Root)
-	if len(top.Items) == 0 {
-		return d.unit, true
-	}
-	return d.isMultiline(top)
+	return indent, lines || len(c.Items) == 0
 }
 
 // SplicesToInsert returns the splices that add an item at the end of c, after all comments. write returns the text of
@@ -186,7 +173,7 @@ func (d *Document) SplicesToRemove(c Container, i int) []Splice {
 	}
 	_, own := d.isOnOwnLine(it)
 	if rest, ends := d.nextLineIfBlank(to, c.close); own && ends {
-		return append(splices, Splice{d.lineStart(from), rest, ""})
+		return append(splices, Splice{lineStart(d.text, from), rest, ""})
 	}
 	// Other items are on the same line. Keep one space between them, and none before the closing bracket.
 	blank := func(at int) bool { return at > c.open && at < c.close && strings.IndexByte(" \t", d.text[at]) >= 0 }
@@ -264,17 +251,28 @@ func (d *Document) SplicesToSetMember(object Container, i int, name string, valu
 }
 
 // SplicesToSetAtPath returns the splices that set the value at a path of names in an object. They create missing
-// objects.
-func (d *Document) SplicesToSetAtPath(object Container, path []string, value json.RawMessage) ([]Splice, error) {
+// objects: on several lines if lines is set, except next to siblings on one line.
+func (d *Document) SplicesToSetAtPath(object Container, path []string, value json.RawMessage, lines bool) ([]Splice, error) {
 	i := object.IndexOf(path[0])
 	if i >= 0 && len(path) > 1 {
-		return d.SplicesToSetAtPath(ContainerOf(object.Items[i].Value), path[1:], value)
+		return d.SplicesToSetAtPath(ContainerOf(object.Items[i].Value), path[1:], value, lines)
 	}
 	value, err := nestValue(path[1:], value)
 	if err != nil {
 		return nil, err
 	}
-	return d.SplicesToSetMember(object, i, path[0], value)
+	if i >= 0 || !lines {
+		return d.SplicesToSetMember(object, i, path[0], value)
+	}
+	v, err := hujson.Parse(value)
+	if err != nil {
+		return nil, err
+	}
+	depth := len(path)
+	if n := len(object.Items); n > 0 && len(path) == 1 && isContainer(object.Items[n-1]) && d.IsOnOneLine(object.Items[n-1]) {
+		depth = 0
+	}
+	return d.SplicesToInsert(object, func(indent string, lines bool) string { return d.MemberText(path[0], v, indent, depth, lines) }), nil
 }
 
 // nestValue returns a value inside nested objects.
@@ -293,8 +291,27 @@ func (c Container) IndexOf(name string) int {
 	return slices.IndexFunc(c.Items, func(it ContainerItem) bool { return it.Name == name })
 }
 
-// ApplySplices applies the splices, which must not overlap, and returns the new text.
-func (d *Document) ApplySplices(splices []Splice) []byte {
+// EditJSON applies the splices of an edit to a valid text. An empty text counts as an empty object. A byte order mark is
+// kept.
+func EditJSON(text []byte, edit func(*Document) ([]Splice, error)) ([]byte, error) {
+	in, ending := trimByteOrderMark(text), ""
+	mark := text[:len(text)-len(in)]
+	if len(bytes.TrimSpace(in)) == 0 {
+		in, ending = []byte("{}"), "\n"
+	}
+	d, wrong := NewDocument(in)
+	if wrong != nil {
+		return nil, errors.New(wrong.Message)
+	}
+	splices, err := edit(d)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(mark, d.applySplices(splices), []byte(ending)), nil
+}
+
+// applySplices applies the splices, which must not overlap, and returns the new text.
+func (d *Document) applySplices(splices []Splice) []byte {
 	slices.SortStableFunc(splices, func(a, b Splice) int { return a.from - b.from })
 	var out []byte
 	at := 0
@@ -335,31 +352,6 @@ func (d *Document) ValueText(v hujson.Value, indent string, depth int) string {
 		end = "," + end
 	}
 	return brackets[:1] + start + strings.Join(texts, between) + end + brackets[1:]
-}
-
-// SplicesToSetMultiline is like SplicesToSetAtPath, but for files of other programs: new objects are multi-line, and
-// the value is formatted like its siblings.
-func (d *Document) SplicesToSetMultiline(object Container, path []string, value json.RawMessage) ([]Splice, error) {
-	i := object.IndexOf(path[0])
-	if i >= 0 && len(path) > 1 {
-		return d.SplicesToSetMultiline(ContainerOf(object.Items[i].Value), path[1:], value)
-	}
-	if i >= 0 {
-		return d.SplicesToSetMember(object, i, path[0], value)
-	}
-	value, err := nestValue(path[1:], value)
-	if err != nil {
-		return nil, err
-	}
-	v, err := hujson.Parse(value)
-	if err != nil {
-		return nil, err
-	}
-	depth := len(path)
-	if n := len(object.Items); n > 0 && len(path) == 1 && isContainer(object.Items[n-1]) && d.IsOnOneLine(object.Items[n-1]) {
-		depth = 0 // on one line, like the siblings
-	}
-	return d.SplicesToInsert(object, func(indent string, lines bool) string { return d.MemberText(path[0], v, indent, depth, lines) }), nil
 }
 
 func isContainer(it ContainerItem) bool {

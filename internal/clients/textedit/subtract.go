@@ -96,6 +96,19 @@ func (s *subtractor) subtractList(path []string, was []any, had bool, made, now 
 	case reflect.DeepEqual(left, now):
 		return nil
 	}
+	for _, v := range now {
+		text, isText := v.(string)
+		if !isText || holds(left, v) {
+			continue
+		}
+		var err error
+		if s.text, err = RemoveFromList(s.text, s.format, text, path...); err != nil { // keeps comments in the list
+			return err
+		}
+	}
+	if now, _, err := s.currentValue(path); err != nil || reflect.DeepEqual(now, left) {
+		return err
+	}
 	return s.putValue(path, left)
 }
 

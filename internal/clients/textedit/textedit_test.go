@@ -106,7 +106,7 @@ func TestRefusals(t *testing.T) {
 		message string
 	}{
 		"broken JSON":     {JSON, "{\n  \"a\": }", "line 2, column 8"},
-		"twice":           {JSON, `{"a": 1, "a": 2}`, "a name that the object has already"},
+		"twice":           {JSON, `{"a": 1, "a": 2}`, "a duplicate name in the object"},
 		"a list":          {JSON, `[1]`, "not an object"},
 		"no object there": {JSON, `{"s": "text"}`, "s is not an object"},
 		"broken TOML":     {TOML, "a = 1\nb = = 2\n", "line 2"},

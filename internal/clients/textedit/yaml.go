@@ -81,7 +81,7 @@ func parseYAML(text []byte) (ast.Node, error) {
 	return nil, newParseErrorAt(1, 1, fmt.Sprintf("the text has %d YAML documents", len(bodies)), "change the file by hand")
 }
 
-// mappingPairs returns the members of a mapping, and whether it is one.
+// mappingPairs returns the members of a mapping, and whether the node is a mapping.
 func mappingPairs(n ast.Node) (pairs []*ast.MappingValueNode, flow, ok bool) {
 	switch n := n.(type) {
 	case *ast.MappingNode:

@@ -308,7 +308,7 @@ func (b *Book) applyChange(ctx context.Context, decide func(*bookState) (ChangeS
 	s := b.state.Load()
 	if s == nil {
 		return problem.New(problem.AuditUnavailable, "The approvals cannot be read yet, so nothing can be decided.",
-			"Try again in a moment; if it stays so, see `mcpproxy status` and the log of the daemon.")
+			"Try again in a moment. If the problem persists, see `mcpproxy status` and the log of the daemon.")
 	}
 	c, s, err := b.saveWithRetry(ctx, s, decide)
 	if err != nil || c.isEmpty() {

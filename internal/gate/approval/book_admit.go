@@ -16,7 +16,7 @@ func (b *Book) AcceptTrusted(ctx context.Context, server string, r EvaluationRul
 	judged := make([]Evaluation, len(all))
 	err := b.applyChange(ctx, func(s *bookState) (ChangeSet, error) {
 		v := s.serverView(server)
-		r.UnknownIsNew = s.unknownIsNew(v)
+		r.UnknownIsNew = s.isUnknownToolNew(v)
 		c, mark := ChangeSet{Server: server}, AuthorAndTime{r.Trust.AutomaticApproverName(), b.now()}
 		room := [...]int{MaxTools - v.tools, MaxTools - v.offers}
 		for i, candidate := range all {
@@ -95,9 +95,9 @@ func newHeldRow(e DefinitionDecisions, c CandidateDefinition, m AuthorAndTime) D
 	return DecisionRow{Kind: c.Kind, Tool: c.Tool, DefinitionDecisions: e}
 }
 
-// unknownIsNew reports whether an unknown tool is new. After a loss of approvals it is new only if a user has approved the
+// isUnknownToolNew reports whether an unknown tool is new. After a loss of approvals it is new only if a user has approved the
 // server since, and if the list of its tools is complete.
-func (s *bookState) unknownIsNew(v *ServerView) bool {
+func (s *bookState) isUnknownToolNew(v *ServerView) bool {
 	return !s.lost || v.launch != nil && !s.restrictionsLost
 }
 
@@ -115,7 +115,7 @@ func (b *Book) prescan(server string, r EvaluationRules, all []CandidateDefiniti
 		return
 	}
 	v := s.serverView(server)
-	r.UnknownIsNew = s.unknownIsNew(v)
+	r.UnknownIsNew = s.isUnknownToolNew(v)
 	var looking sync.WaitGroup
 	for part := range slices.Chunk(all, chunk) {
 		b.scans <- struct{}{}

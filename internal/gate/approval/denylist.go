@@ -96,7 +96,7 @@ func (k *Denylist) SaveApprovals(ctx context.Context, c ChangeSet) error {
 		return nil
 	}
 	if back := k.file.restoreEntries(before, sync); back != nil {
-		k.logger.Warn("a decision that was not stored cannot be removed from the restrictions file yet", "error", back)
+		k.logger.Warn("could not remove a decision from the restrictions file, although the database did not store it", "error", back)
 	}
 	return err
 }

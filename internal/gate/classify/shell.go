@@ -41,7 +41,7 @@ func classifyNestedShell(text string, depth int, read *int) verdict {
 	case *read > maxTexts || hasTooManyCommands(text):
 		return tooMany
 	case hasOddCharacter(text):
-		return unparseableVerdict("a character that shells read differently").worseOf(findDestructiveWord(text))
+		return unparseableVerdict("a character that shells interpret differently").worseOf(findDestructiveWord(text))
 	}
 	parser := parsers.Get().(*syntax.Parser)
 	defer parsers.Put(parser)

@@ -3,9 +3,13 @@
 package gatetest
 
 import (
+	"context"
+	"path/filepath"
+
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/gate"
+	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/upstream/oauth"
 )
 
@@ -13,6 +17,15 @@ import (
 func NewDeps(w *catalogtest.Harness) gate.Deps {
 	return gate.Deps{
 		Config: w.Config, Catalog: w.Catalog, UpstreamSurface: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
-		Log: w, Results: w, Logins: (*oauth.Accounts)(nil), Proposed: w.Book.IsProposed, Logger: catalogtest.Logger,
+		Pause: newSwitch(w), Log: w, Results: w, Logins: (*oauth.Accounts)(nil), Proposed: w.Book.IsProposed, Logger: catalogtest.Logger,
 	}
+}
+
+// newSwitch returns a kill switch that is off.
+func newSwitch(w *catalogtest.Harness) *pause.Switch {
+	s := pause.New(pause.File{Path: filepath.Join(w.T.TempDir(), "pause.json")}, func() {})
+	if err := s.Reload(context.Background(), false); err != nil {
+		w.T.Fatal(err)
+	}
+	return s
 }

@@ -32,3 +32,22 @@ func EffectiveHints(h tool.Hints, inferred Operation, mode InferMode) tool.Hints
 	}
 	return h
 }
+
+// SandboxProof is what the sandbox of a server proves about its tools. The zero value proves nothing.
+type SandboxProof struct {
+	ReadOnly  bool // the server can write only to its private temporary folder, and reaches no network
+	NoNetwork bool
+}
+
+// ProvenHints returns the hints that a sandbox adds to the effective hints h, whose inferred part is not included.
+// inferred is the inferred operation if it counts like a hint of the server. A hint of the server or the user, and an
+// operation that is inferred as more than read, take precedence.
+func ProvenHints(h tool.Hints, inferred Operation, proof SandboxProof) (proven tool.Hints) {
+	if proof.ReadOnly && HintsUnset(h) && (inferred == NoOperation || inferred == Read) {
+		proven.ReadOnly = tool.True
+	}
+	if proof.NoNetwork && h.OpenWorld == tool.Unset {
+		proven.OpenWorld = tool.False
+	}
+	return proven
+}

@@ -206,7 +206,7 @@ func missingIntentProblem(r *CallRequest) *problem.Problem {
 	v := r.CallTool
 	if r.OwnNames {
 		return problem.New(problem.MissingIntent, "intent parameter is required for "+v.String(),
-			"This address takes no intent. Use the address of a lane, such as /mcp/all/"+v.Operation().String()+", or "+v.String()+" at /mcp.")
+			"This address accepts no intent. Use the address of a lane, such as /mcp/all/"+v.Operation().String()+", or "+v.String()+" at /mcp.")
 	}
 	return problem.New(problem.MissingIntent, "intent parameter is required for "+v.String(),
 		`Add intent: {"operation_type": "`+v.Operation().String()+`"} to the parameters of `+v.String()+".")
@@ -236,7 +236,7 @@ func invalidSensitivityProblem(given string) *problem.Problem {
 func reasonTooLongProblem() *problem.Problem {
 	return problem.New(problem.ReasonTooLong,
 		"intent.reason exceeds maximum length of "+strconv.Itoa(MaxReason)+" characters",
-		"Say it in a sentence or two, or leave it out.")
+		"Give the reason in one or two sentences, or omit it.")
 }
 
 func malformedIntentProblem(v CallToolVariant, why string, required bool) *problem.Problem {
@@ -268,7 +268,7 @@ func invalidNameProblem(name string, why error, nearest []string) *problem.Probl
 	}
 	p := problem.New(problem.InvalidName,
 		"Invalid name "+quoteClipped(name)+": "+reason+example,
-		"Give as name exactly what retrieve_tools gives as name.").
+		"Use the name exactly as retrieve_tools returns it.").
 		With("parameter", "name").With("value", clipToLine(name)).Because(why)
 	if len(nearest) > 0 {
 		p.With("nearest", nearest)

@@ -76,7 +76,7 @@ func (c anchorChain) verify(evidence map[string]*Evidence) error {
 	for i := range c {
 		a := &c[i]
 		if a.Before != before {
-			return errors.New("the anchors do not follow one another")
+			return errors.New("an anchor does not name the previous one")
 		}
 		before = a.Fingerprint()
 		signer := c.signerOf(i)
@@ -94,9 +94,9 @@ func (c anchorChain) verify(evidence map[string]*Evidence) error {
 	return nil
 }
 
-// signedEnd returns the end of the signed part of the chain that starts at the anchor with this fingerprint. known
+// endOfSignedPart returns the end of the signed part of the chain that starts at the anchor with this fingerprint. known
 // reports whether the chain contains this anchor. For a zero fingerprint, end is 0 and known is true.
-func (c anchorChain) signedEnd(from Digest) (end int, known bool) {
+func (c anchorChain) endOfSignedPart(from Digest) (end int, known bool) {
 	if end = 1 + slices.IndexFunc(c, func(a Anchor) bool { return a.Fingerprint() == from }); end == 0 {
 		return 0, from == Digest{}
 	}

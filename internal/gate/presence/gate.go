@@ -157,7 +157,7 @@ func (g *Gate) loadState(ctx context.Context) error {
 		}
 	}
 	for _, p := range g.opt.Places {
-		s.places[p.Name()] = g.syncPlaceMark(ctx, s, p)
+		s.places[p.Name()] = g.syncFingerprintMark(ctx, s, p)
 	}
 	s.requiredKind = g.opt.RequiredKind()
 	s.cachedVerdict = evaluateVerdict(s.chain, s.broken, s.places, s.requiredKind, g.opt.Now())
@@ -167,8 +167,8 @@ func (g *Gate) loadState(ctx context.Context) error {
 	return nil
 }
 
-// syncPlaceMark reads the mark in a fingerprint store and updates it if that is allowed.
-func (g *Gate) syncPlaceMark(ctx context.Context, s *loadedPresence, p FingerprintStore) fingerprintPlace {
+// syncFingerprintMark reads the mark in a fingerprint store and updates it if that is allowed.
+func (g *Gate) syncFingerprintMark(ctx context.Context, s *loadedPresence, p FingerprintStore) fingerprintPlace {
 	m, err := p.Mark(ctx)
 	if err != nil {
 		g.opt.Logger.Error("the fingerprint of the anchor cannot be read", "place", p.Name(), "error", err)

@@ -81,7 +81,7 @@ func (c anchorChain) nextMark(m FingerprintMark, now time.Time, calledOff func(r
 		}
 		return Behind, FingerprintMark{m.Anchor, c.headFingerprint(), now}
 	}
-	end, known := c.signedEnd(m.Anchor)
+	end, known := c.endOfSignedPart(m.Anchor)
 	switch {
 	case !known:
 		return Differs, m

@@ -70,12 +70,12 @@ func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintP
 		}
 		v.invalidReason, v.remedy = fmt.Sprintf("Presence was reset. Until %s, decisions that grant more access are not valid.", until.UTC().Format(time.RFC3339)), cancel
 		if !v.canCancelReset {
-			v.remedy = "The reset cannot be cancelled, because the anchor was not valid in all locations. Set a new one after that."
+			v.remedy = "The reset cannot be cancelled, because the anchor was not valid in all locations. When the reset ends, set a new anchor."
 		}
 	case bad[Missing] != "":
 		v.canJoin = true
 		v.invalidReason = "The fingerprint of the anchor is missing in " + bad[Missing] + "."
-		v.remedy = "If you have set this anchor, prove it: `mcpproxy presence join`."
+		v.remedy = "If you set this anchor, confirm it with `mcpproxy presence join`."
 	default:
 		v.canSetNext = true
 	}

@@ -370,7 +370,7 @@ func act(w http.ResponseWriter, script string) {
 }
 
 // scripts matches the scripts for which both servers must behave the same. Interim responses, and a 304 for a POST, are
-// excluded. So is a length with a plus sign, which net/http would announce.
+// excluded. A length with a plus sign, which net/http would announce, is also rejected.
 var scripts = regexp.MustCompile(`^( *(W(2\d\d|30[0-3]|[4-9]\d\d)|w\d{1,6}|l[-x]?\d{0,19}|h\d*|[fca])( |$))*$`)
 
 // FuzzAnswers checks that, for any handler, clients get the same response as from net/http.

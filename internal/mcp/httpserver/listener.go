@@ -90,8 +90,8 @@ type deadlineListener interface{ SetDeadline(time.Time) error }
 
 const (
 	// lastAccept is the time for which a stop waits for pending connections. If the kernel cannot refuse new
-	// connections, later accepts wait hasteAccept each, and busyTime in total. firstTime limits the wait for the first
-	// request of these connections.
+	// connections, each later accept waits for hasteAccept, and all together for at most busyTime. firstTime limits the
+	// wait for the first request of these connections.
 	lastAccept, hasteAccept = 20 * time.Millisecond, 50 * time.Microsecond
 	busyTime                = time.Second
 	firstTime               = 500 * time.Millisecond

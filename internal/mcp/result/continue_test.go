@@ -18,7 +18,7 @@ import (
 
 const aHandle = "HANDLE"
 
-// told is a parsed line with instructions for reading on.
+// told is a parsed line with instructions for reading the rest.
 type told struct {
 	kept, total int
 	unit        string

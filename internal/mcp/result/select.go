@@ -48,7 +48,7 @@ func selectionNote(raw []byte, handle string) string {
 		return fmt.Sprintf("Selected from a result of %d bytes, which is not kept.", len(raw))
 	}
 	h := string(wirejson.AppendString(nil, handle))
-	return fmt.Sprintf(`Selected from a result of %d bytes; the whole: read_result {"handle": %s}. As an argument of another tool: {"$result": %s, "path": "…"}`, len(raw), h, h)
+	return fmt.Sprintf(`Selected from a result of %d bytes. Whole result: read_result {"handle": %s}. As an argument of another tool: {"$result": %s, "path": "…"}`, len(raw), h, h)
 }
 
 // applyToUnchecked applies an expression to unvalidated JSON.
@@ -72,7 +72,7 @@ func ReadSelected(raw json.RawMessage, f ReadOptions, e *Expression) (Part, erro
 	}
 	values, err := applyToUnchecked(e, unwrapJSONString(data))
 	if err != nil {
-		return Part{}, problem.New(problem.InvalidParameter, "The selection could not be made: "+err.Error()+".",
+		return Part{}, problem.New(problem.InvalidParameter, "The selection failed: "+err.Error()+".",
 			"Read the result without select to see its structure.").With("parameter", "select")
 	}
 	p := Part{Path: f.Path, Unit: "values", Total: len(values)}
@@ -81,7 +81,7 @@ func ReadSelected(raw json.RawMessage, f ReadOptions, e *Expression) (Part, erro
 	}
 	if len(p.Content) > maxBytes {
 		return Part{}, newParameterError("select", "", fmt.Sprintf("The selection has %d bytes, more than the limit of %d.", len(p.Content), maxBytes),
-			"an expression that makes less, such as a slice: .items[0:100]")
+			"an expression that selects less, such as a slice: .items[0:100]")
 	}
 	return p, nil
 }

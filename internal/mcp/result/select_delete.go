@@ -3,8 +3,8 @@ package result
 import "mcpproxy/internal/mcp/wirejson"
 
 // evalDel implements del: it removes the values at paths that consist of .name, [n] and [].
-func evalDel(r *evaluation, args []*node, in []byte, _ *variableBinding, out emitFunc) error {
-	v := in
+func evalDel(c call) error {
+	v := c.in
 	var remove func(n *node) error
 	remove = func(n *node) error {
 		if n.op == opComma {
@@ -15,16 +15,14 @@ func evalDel(r *evaluation, args []*node, in []byte, _ *variableBinding, out emi
 		}
 		steps, ok := toDelSteps(n)
 		if !ok {
-			return newDataError("del takes paths of names and [] alone")
+			return newDataError("del accepts only paths of names and []")
 		}
 		var err error
-		v, err = r.deletePath(v, steps)
+		v, err = c.deletePath(v, steps)
 		return err
 	}
-	if err := remove(args[0]); err != nil {
-		return err
-	}
-	return out(v)
+	err := remove(c.args[0])
+	return c.emit(v, err)
 }
 
 // delStep is a step of a del path: a name, or nil for every element. An optional step ignores values of other kinds.

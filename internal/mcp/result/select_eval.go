@@ -88,9 +88,9 @@ func (r *evaluation) evalNode(n *node, in []byte, env *variableBinding, out emit
 			return r.evalNode(n.c, in, env, out)
 		})
 	case opCall:
-		return n.call.run(r, n.list, in, env, out)
+		return n.call(call{r, n.list, in, env, out})
 	}
-	return errors.New("an operation that is not known")
+	return errors.New("an unknown operation")
 }
 
 // evalIndex emits the value at a name or index.

@@ -11,79 +11,47 @@ import (
 )
 
 // functions contains the functions of the language, by name and number of arguments.
-var functions = map[string]*jqFunction{
-	"empty/0":  {func(*evaluation, []*node, []byte, *variableBinding, emitFunc) error { return nil }},
-	"select/1": {evalSelect},
-	"map/1":    {evalMap},
-	"first/1": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return r.emitFirstN(1, args[0], in, env, out)
-	}},
-	"limit/2": {evalLimit},
-	"any/1": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return r.evalAnyAll(true, eachValue, args[0], in, env, out)
-	}},
-	"all/1": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return r.evalAnyAll(false, eachValue, args[0], in, env, out)
-	}},
-	"any/0": {func(r *evaluation, _ []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return r.evalAnyAll(true, eachValue, same, in, env, out)
-	}},
-	"all/0": {func(r *evaluation, _ []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return r.evalAnyAll(false, eachValue, same, in, env, out)
-	}},
-	"any/2": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return r.evalAnyAll(true, args[0], args[1], in, env, out)
-	}},
-	"all/2": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return r.evalAnyAll(false, args[0], args[1], in, env, out)
-	}},
-	"has/1": newOneArgFunction(evalHas),
-	"contains/1": newOneArgFunction(func(r *evaluation, in, arg []byte) ([]byte, error) {
-		ok, err := r.containsValue(in, arg, 0)
-		return boolJSON(ok), err
-	}),
-	"startswith/1": newOneArgFunction(newStringPredicate(func(in, arg string) []byte { return boolJSON(strings.HasPrefix(in, arg)) })),
-	"endswith/1":   newOneArgFunction(newStringPredicate(func(in, arg string) []byte { return boolJSON(strings.HasSuffix(in, arg)) })),
+var functions = map[string]jqFunction{
+	"empty/0":  func(call) error { return nil },
+	"select/1": evalSelect,
+	"map/1": func(c call) error {
+		return c.emit(c.collectArray(&node{op: opPipe, a: eachValue, b: c.args[0]}, c.in, c.env))
+	},
+	"first/1":      func(c call) error { return c.emitFirstN(1, c.args[0]) },
+	"limit/2":      evalLimit,
+	"any/0":        func(c call) error { return c.evalAnyAll(true, eachValue, same) },
+	"all/0":        func(c call) error { return c.evalAnyAll(false, eachValue, same) },
+	"any/1":        func(c call) error { return c.evalAnyAll(true, eachValue, c.args[0]) },
+	"all/1":        func(c call) error { return c.evalAnyAll(false, eachValue, c.args[0]) },
+	"any/2":        func(c call) error { return c.evalAnyAll(true, c.args[0], c.args[1]) },
+	"all/2":        func(c call) error { return c.evalAnyAll(false, c.args[0], c.args[1]) },
+	"has/1":        newOneArgFunction(evalHas),
+	"contains/1":   newOneArgFunction((*evaluation).evalContains),
+	"startswith/1": newOneArgFunction(newStringPredicate(strings.HasPrefix)),
+	"endswith/1":   newOneArgFunction(newStringPredicate(strings.HasSuffix)),
 	"ltrimstr/1":   newOneArgFunction(newStringTrimmer(strings.TrimPrefix)),
 	"rtrimstr/1":   newOneArgFunction(newStringTrimmer(strings.TrimSuffix)),
 	"split/1":      newOneArgFunction(splitString),
 	"join/1":       newOneArgFunction(joinValues),
 	"test/1":       newOneArgFunction(func(r *evaluation, in, re []byte) ([]byte, error) { return r.evalRegexpTest(in, re, nil) }),
-	"test/2": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return r.evalNode(args[1], in, env, func(flags []byte) error {
-			return r.evalNode(args[0], in, env, func(re []byte) error { return emitOrFail(out)(r.evalRegexpTest(in, re, flags)) })
+	"test/2": func(c call) error {
+		return c.eval(1, func(flags []byte) error {
+			return c.eval(0, func(re []byte) error { return c.emit(c.evalRegexpTest(c.in, re, flags)) })
 		})
-	}},
-	"sort/0": {func(r *evaluation, _ []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return emitOrFail(out)(r.buildArray(r.sortByKey(nil, in, env)))
-	}},
-	"sort_by/1": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return emitOrFail(out)(r.buildArray(r.sortByKey(args[0], in, env)))
-	}},
-	"group_by/1": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return emitOrFail(out)(r.groupByKey(args[0], in, env))
-	}},
-	"unique/0": {func(r *evaluation, _ []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return emitOrFail(out)(r.uniqueByKey(nil, in, env))
-	}},
-	"unique_by/1": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return emitOrFail(out)(r.uniqueByKey(args[0], in, env))
-	}},
-	"min/0": {func(r *evaluation, _ []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return emitOrFail(out)(r.minOrMax(-1, nil, in, env))
-	}},
-	"max/0": {func(r *evaluation, _ []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return emitOrFail(out)(r.minOrMax(1, nil, in, env))
-	}},
-	"min_by/1": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return emitOrFail(out)(r.minOrMax(-1, args[0], in, env))
-	}},
-	"max_by/1": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return emitOrFail(out)(r.minOrMax(1, args[0], in, env))
-	}},
-	"with_entries/1":   {evalWithEntries},
-	"map_values/1":     {evalMapValues},
-	"del/1":            {evalDel},
+	},
+	"sort/0":           func(c call) error { return c.emit(c.buildArray(c.sortByKey(nil))) },
+	"sort_by/1":        func(c call) error { return c.emit(c.buildArray(c.sortByKey(c.args[0]))) },
+	"group_by/1":       func(c call) error { return c.emit(c.groupByKey(c.args[0])) },
+	"unique/0":         func(c call) error { return c.emit(c.uniqueByKey(nil)) },
+	"unique_by/1":      func(c call) error { return c.emit(c.uniqueByKey(c.args[0])) },
+	"min/0":            func(c call) error { return c.emit(c.minOrMax(-1, nil)) },
+	"max/0":            func(c call) error { return c.emit(c.minOrMax(1, nil)) },
+	"min_by/1":         func(c call) error { return c.emit(c.minOrMax(-1, c.args[0])) },
+	"max_by/1":         func(c call) error { return c.emit(c.minOrMax(1, c.args[0])) },
+	"with_entries/1":   evalWithEntries,
+	"map_values/1":     evalMapValues,
+	"del/1":            evalDel,
+	"reverse/0":        evalReverse,
 	"length/0":         newNoArgFunction(lengthOf),
 	"keys/0":           newNoArgFunction(func(r *evaluation, in []byte) ([]byte, error) { return r.keysOf(in, true) }),
 	"keys_unsorted/0":  newNoArgFunction(func(r *evaluation, in []byte) ([]byte, error) { return r.keysOf(in, false) }),
@@ -96,7 +64,6 @@ var functions = map[string]*jqFunction{
 	"ascii_downcase/0": newNoArgFunction(newCaseConverter('A', 'Z', 'a'-'A')),
 	"ascii_upcase/0":   newNoArgFunction(newCaseConverter('a', 'z', 'A'-'a')),
 	"add/0":            newNoArgFunction(func(r *evaluation, in []byte) ([]byte, error) { return r.sumElements(in) }),
-	"reverse/0":        newNoArgFunction(reverseArray),
 	"flatten/0":        newNoArgFunction(func(r *evaluation, in []byte) ([]byte, error) { return r.flattenArray(in, math.MaxInt32) }),
 	"flatten/1": newOneArgFunction(func(r *evaluation, in, depth []byte) ([]byte, error) {
 		n, ok := toIndex(depth)
@@ -129,49 +96,68 @@ var (
 	eachValue = &node{op: opEach, a: same}
 )
 
+// call is the call of a function. Its arguments are expressions, which are evaluated on the input.
+type call struct {
+	*evaluation
+	args []*node
+	in   []byte
+	env  *variableBinding
+	out  emitFunc
+}
+
+// jqFunction is a function of the language.
+type jqFunction func(c call) error
+
+// eval evaluates an argument.
+func (c call) eval(i int, out emitFunc) error { return c.evalNode(c.args[i], c.in, c.env, out) }
+
+// emit emits a value or returns its error.
+func (c call) emit(v []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.out(v)
+}
+
 // newKindFilter returns a function that emits only values of these kinds.
-func newKindFilter(kinds ...string) *jqFunction {
-	return &jqFunction{func(_ *evaluation, _ []*node, in []byte, _ *variableBinding, out emitFunc) error {
-		if slices.Contains(kinds, kindName(in)) {
-			return out(in)
+func newKindFilter(kinds ...string) jqFunction {
+	return func(c call) error {
+		if slices.Contains(kinds, kindName(c.in)) {
+			return c.out(c.in)
 		}
 		return nil
-	}}
+	}
 }
 
 // newNoArgFunction returns a function without arguments that has one result.
-func newNoArgFunction(f func(r *evaluation, in []byte) ([]byte, error)) *jqFunction {
-	return &jqFunction{func(r *evaluation, _ []*node, in []byte, _ *variableBinding, out emitFunc) error {
-		if err := r.chargeWork(len(in)); err != nil {
+func newNoArgFunction(f func(r *evaluation, in []byte) ([]byte, error)) jqFunction {
+	return func(c call) error {
+		if err := c.chargeWork(len(c.in)); err != nil {
 			return err
 		}
-		return emitOrFail(out)(f(r, in))
-	}}
+		return c.emit(f(c.evaluation, c.in))
+	}
 }
 
 // newOneArgFunction returns a function that has one result for each value of its argument.
-func newOneArgFunction(f func(r *evaluation, in, arg []byte) ([]byte, error)) *jqFunction {
-	return &jqFunction{func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-		return r.evalNode(args[0], in, env, func(arg []byte) error {
-			if err := r.chargeWork(len(in) + len(arg)); err != nil {
+func newOneArgFunction(f func(r *evaluation, in, arg []byte) ([]byte, error)) jqFunction {
+	return func(c call) error {
+		return c.eval(0, func(arg []byte) error {
+			if err := c.chargeWork(len(c.in) + len(arg)); err != nil {
 				return err
 			}
-			return emitOrFail(out)(f(r, in, arg))
+			return c.emit(f(c.evaluation, c.in, arg))
 		})
-	}}
+	}
 }
 
-func evalSelect(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-	return r.evalNode(args[0], in, env, func(v []byte) error {
+func evalSelect(c call) error {
+	return c.eval(0, func(v []byte) error {
 		if isTruthy(v) {
-			return out(in)
+			return c.out(c.in)
 		}
 		return nil
 	})
-}
-
-func evalMap(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-	return emitOrFail(out)(r.collectArray(&node{op: opPipe, a: eachValue, b: args[0]}, in, env))
 }
 
 // firstNReachedError is the error that stops an expression after enough values.
@@ -180,13 +166,13 @@ type firstNReachedError struct{ _ byte }
 func (*firstNReachedError) Error() string { return "enough" }
 
 // emitFirstN emits the first n values of an expression.
-func (r *evaluation) emitFirstN(n int, f *node, in []byte, env *variableBinding, out emitFunc) error {
+func (c call) emitFirstN(n int, f *node) error {
 	if n <= 0 {
 		return nil
 	}
 	end := &firstNReachedError{}
-	err := r.evalNode(f, in, env, func(v []byte) error {
-		if err := out(v); err != nil {
+	err := c.evalNode(f, c.in, c.env, func(v []byte) error {
+		if err := c.out(v); err != nil {
 			return err
 		}
 		if n--; n == 0 {
@@ -200,21 +186,21 @@ func (r *evaluation) emitFirstN(n int, f *node, in []byte, env *variableBinding,
 	return err
 }
 
-func evalLimit(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-	return r.evalNode(args[0], in, env, func(v []byte) error {
+func evalLimit(c call) error {
+	return c.eval(0, func(v []byte) error {
 		n, ok := toIndex(v)
 		if !ok || n < 0 {
-			return newDataError("the limit must be a number from 0 on")
+			return newDataError("the limit must be 0 or a positive number")
 		}
-		return r.emitFirstN(n, args[1], in, env, out)
+		return c.emitFirstN(n, c.args[1])
 	})
 }
 
 // evalAnyAll emits whether the result of f equals wanted for any value of another expression.
-func (r *evaluation) evalAnyAll(wanted bool, values, f *node, in []byte, env *variableBinding, out emitFunc) error {
+func (c call) evalAnyAll(wanted bool, values, f *node) error {
 	found := false
-	err := r.evalNode(values, in, env, func(v []byte) error {
-		return r.evalNode(f, v, env, func(is []byte) error {
+	err := c.evalNode(values, c.in, c.env, func(v []byte) error {
+		return c.evalNode(f, v, c.env, func(is []byte) error {
 			if isTruthy(is) == wanted {
 				found = true
 				return errDone
@@ -225,7 +211,7 @@ func (r *evaluation) evalAnyAll(wanted bool, values, f *node, in []byte, env *va
 	if err != nil && err != errDone {
 		return err
 	}
-	return out(boolJSON(found == wanted))
+	return c.out(boolJSON(found == wanted))
 }
 
 func evalHas(_ *evaluation, in, at []byte) ([]byte, error) {
@@ -240,6 +226,11 @@ func evalHas(_ *evaluation, in, at []byte) ([]byte, error) {
 		return boolJSON(i >= 0 && i < n), nil
 	}
 	return nil, newDataError("%s has nothing at a %s", kindName(in), kindName(at))
+}
+
+func (r *evaluation) evalContains(in, arg []byte) ([]byte, error) {
+	ok, err := r.containsValue(in, arg, 0)
+	return boolJSON(ok), err
 }
 
 // containsValue implements jq's contains: a substring, an array whose elements are each within an element of a, or an
@@ -295,25 +286,30 @@ func (r *evaluation) containsValue(a, b []byte, depth int) (bool, error) {
 	return order == 0, err
 }
 
+// decodeTwoStrings decodes the input and the argument of a function of two strings.
+func decodeTwoStrings(in, arg []byte) (a, b string, err error) {
+	a, one := wirejson.String(in)
+	b, two := wirejson.String(arg)
+	if !one || !two {
+		err = newDataError("%s and %s are not both strings", kindName(in), kindName(arg))
+	}
+	return a, b, err
+}
+
 // newStringPredicate returns a function of two strings.
-func newStringPredicate(f func(in, arg string) []byte) func(*evaluation, []byte, []byte) ([]byte, error) {
+func newStringPredicate(f func(in, arg string) bool) func(*evaluation, []byte, []byte) ([]byte, error) {
 	return func(_ *evaluation, in, arg []byte) ([]byte, error) {
-		a, one := wirejson.String(in)
-		b, two := wirejson.String(arg)
-		if !one || !two {
-			return nil, newDataError("%s and %s are not both strings", kindName(in), kindName(arg))
-		}
-		return f(a, b), nil
+		a, b, err := decodeTwoStrings(in, arg)
+		return boolJSON(f(a, b)), err
 	}
 }
 
 // newStringTrimmer returns a function that removes a prefix or suffix.
 func newStringTrimmer(f func(s, off string) string) func(*evaluation, []byte, []byte) ([]byte, error) {
 	return func(r *evaluation, in, arg []byte) ([]byte, error) {
-		a, one := wirejson.String(in)
-		b, two := wirejson.String(arg)
-		if !one || !two {
-			return nil, newDataError("%s and %s are not both strings", kindName(in), kindName(arg))
+		a, b, err := decodeTwoStrings(in, arg)
+		if err != nil {
+			return nil, err
 		}
 		return r.newStringJSON(f(a, b))
 	}
@@ -487,10 +483,10 @@ func (r *evaluation) sumElements(in []byte) ([]byte, error) {
 	return total, err
 }
 
-func reverseArray(r *evaluation, in []byte) ([]byte, error) {
-	all, err := r.elementsWithKeys(nil, in, nil)
+func evalReverse(c call) error {
+	all, err := c.elementsWithKeys(nil)
 	slices.Reverse(all)
-	return r.buildArray(all, err)
+	return c.emit(c.buildArray(all, err))
 }
 
 func (r *evaluation) flattenArray(in []byte, depth int) ([]byte, error) {
@@ -558,37 +554,38 @@ func fromEntries(r *evaluation, in []byte) ([]byte, error) {
 	return r.buildObject(all)
 }
 
-func evalWithEntries(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
-	all, err := r.toEntries(in)
+func evalWithEntries(c call) error {
+	all, err := c.toEntries(c.in)
 	if err == nil {
-		all, err = r.collectArray(&node{op: opPipe, a: eachValue, b: args[0]}, all, env)
+		all, err = c.collectArray(&node{op: opPipe, a: eachValue, b: c.args[0]}, all, c.env)
 	}
 	if err != nil {
 		return err
 	}
-	return emitOrFail(out)(fromEntries(r, all))
+	return c.emit(fromEntries(c.evaluation, all))
 }
 
 // evalMapValues replaces each value by the first result of an expression.
-func evalMapValues(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
+func evalMapValues(c call) error {
 	firstOf := func(v []byte) (first []byte, err error) {
-		err = r.emitFirstN(1, args[0], v, env, func(one []byte) error { first = one; return nil })
+		inner := call{c.evaluation, c.args, v, c.env, func(one []byte) error { first = one; return nil }}
+		err = inner.emitFirstN(1, c.args[0])
 		return first, err
 	}
-	if kindName(in) == "array" {
+	if kindName(c.in) == "array" {
 		var b arrayBuilder
-		return emitOrFail(out)(b.finishArrayWith(r.emitElements(in, func(e []byte) error {
+		return c.emit(b.finishArrayWith(c.emitElements(c.in, func(e []byte) error {
 			v, err := firstOf(e)
 			if v == nil || err != nil {
 				return err
 			}
-			return b.appendElement(r, v)
+			return b.appendElement(c.evaluation, v)
 		})))
 	}
-	if kindName(in) != "object" {
-		return newDataError("%s has no values", kindName(in))
+	if kindName(c.in) != "object" {
+		return newDataError("%s has no values", kindName(c.in))
 	}
-	all, err := r.appendMembers(nil, in)
+	all, err := c.appendMembers(nil, c.in)
 	if err != nil {
 		return err
 	}
@@ -601,7 +598,7 @@ func evalMapValues(r *evaluation, args []*node, in []byte, env *variableBinding,
 			kept = append(kept, m)
 		}
 	}
-	return emitOrFail(out)(r.buildObject(kept))
+	return c.emit(c.buildObject(kept))
 }
 
 func newNumberFunction(f func(float64) float64) func(*evaluation, []byte) ([]byte, error) {

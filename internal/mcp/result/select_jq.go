@@ -16,8 +16,7 @@ func CompileExpression(text string) (*Expression, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("it is longer than %d bytes", maxExpression)
 	}
-	p := parser{lexer: lexer{text: text}}
-	root, err := p.parseExpression()
+	root, err := parseExpression(text)
 	if err != nil {
 		return nil, err
 	}

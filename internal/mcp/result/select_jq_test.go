@@ -60,13 +60,13 @@ func TestSelections(t *testing.T) {
 // TestNoSelection checks that an unsupported expression is rejected with the reason and the position.
 func TestNoSelection(t *testing.T) {
 	for expression, want := range map[string]string{
-		"": "the expression is empty at character 1", ".a |": "something is missing at character 5", "..": "'..' is not taken: no recursion here at character 1", "def f: 1; f": "no definitions",
+		"": "the expression is empty", "# nothing": "the expression is empty", ".a |": "unexpected EOF at character 5", "..": "'..' is not taken: no recursion here", "def f: 1; f": "no definitions",
 		"reduce .[] as $x (0; . + $x)": "no loops", "range(10)": "no loops", "[recurse]": "no recursion", "input": "no other input", "env.HOME": "the environment", "$ENV.HOME": "unknown variable '$ENV'", "now": "the clock",
-		"@base64": "no formats", ".a = 1": "no changes", ".a |= 1": "no changes", "foo": "unknown function 'foo'", "map": "map has 1 arguments, not 0", "\"abc": "a string has no end",
-		"(1": "')' is missing", "[1,": "something is missing", "{a: }": "unexpected '}'", "1 == 2 == 3": "comparisons need parentheses", ". as [$a] | 1": "only 'as $name' is taken", ".[1": "':' is missing", "\"\\x\"": "not one of JSON",
-		strings.Repeat("(", 1000): "nested too deep", strings.Repeat("-", 1000) + "1": "nested too deep", strings.Repeat("1//", 1000) + "1": "nested too deep", strings.Repeat("x", 5000): "longer than", "'a'": `unexpected "'"`, "halt": "unknown function", "error": "unknown function",
+		"@base64": "no formats", ".a = 1": "no changes", ".a |= 1": "no changes", "foo": "unknown function 'foo'", "map": "map has 1 arguments, not 0", "\"abc": "unterminated string literal",
+		"(1": "unexpected EOF at character 3", "[1,": "unexpected EOF", "{a: }": "unexpected token \"}\" at character 5", "1 == 2 == 3": "unexpected token \"==\" at character 8", ". as [$a] | 1": "only 'as $name' is taken", ". as $a ?// $b | 1": "only 'as $name'", ".[1": "unexpected EOF", "\"\\x\"": "invalid escape sequence", ".5": "not a number", "+1": "no sign of a positive value", "{$a: 1}": "write ($name)",
+		strings.Repeat("(", 1000) + "1" + strings.Repeat(")", 1000): "nested too deep", strings.Repeat("(", 1000): "unexpected EOF", strings.Repeat("-", 1000) + "1": "nested too deep", strings.Repeat("1//", 1000) + "1": "nested too deep", strings.Repeat("x", 5000): "longer than", "'a'": `unexpected token "'"`, "halt": "unknown function", "error": "unknown function",
 		"getpath([\"a\"])": "unknown function", "input_filename": "unknown function", "$__loc__": "unknown variable", "label $f | 1": "no jumps", "import \"a\" as a; 1": "no modules",
-		"if 1 then 2": "'end' is missing", "é": `unexpected "é" at character 1`,
+		"if 1 then 2": "unexpected EOF", "é": `unexpected token "é" at character 1`, "\"é\" é": `at character 5`,
 	} {
 		if _, err := CompileExpression(expression); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.50s: %v, want %q", expression, err, want)

@@ -36,25 +36,9 @@ type node struct {
 	value   []byte
 	a, b, c *node
 	list    []*node
-	call    *jqFunction
+	call    jqFunction
 	// optional is set if an index, slice or iteration ignores values of the wrong kind.
 	optional bool
-}
-
-// simplifyString converts a string without expressions to a literal.
-func (n *node) simplifyString() *node {
-	switch {
-	case len(n.list) == 0:
-		return newLiteralNode([]byte(`""`))
-	case len(n.list) == 1 && n.list[0].op == opLiteral && wirejson.Kind(n.list[0].value) == '"':
-		return n.list[0]
-	}
-	return n
-}
-
-// jqFunction is a function of the language. Its arguments are expressions.
-type jqFunction struct {
-	run func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error
 }
 
 func newFieldNode(of *node, name string) *node {

@@ -1,352 +1,324 @@
 package result
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/itchyny/gojq"
 
 	"mcpproxy/internal/mcp/wirejson"
 )
 
 const maxNested = 100 // maximum nesting depth of expressions
 
-// parser builds the syntax tree by precedence.
-type parser struct {
-	lexer
+// compiler converts the syntax tree of gojq's parser. It accepts only what always ends.
+type compiler struct {
 	nested    int
 	variables []string
 }
 
-// unsupported maps unsupported tokens of jq to their descriptions.
+// unsupported maps unsupported functions and terms to descriptions.
 var unsupported = map[string]string{
-	"..": "recursion", "recurse": "recursion", "def": "definitions", "reduce": "loops", "foreach": "loops", "while": "loops", "until": "loops",
-	"repeat": "loops", "range": "loops", "label": "jumps", "break": "jumps", "input": "other input", "inputs": "other input", "env": "the environment",
-	"now": "the clock", "import": "modules", "include": "modules", "@": "formats", "=": "changes", "|=": "changes", "+=": "changes", "-=": "changes",
-	"*=": "changes", "/=": "changes", "%=": "changes", "//=": "changes",
+	"recurse": "recursion", "while": "loops", "until": "loops", "repeat": "loops", "range": "loops", "input": "other input", "inputs": "other input",
+	"env": "the environment", "now": "the clock",
 }
 
-// keywords are the words that end an expression.
-var keywords = []string{"then", "elif", "else", "end", "as", "and", "or", "catch"}
+var unsupportedTerms = map[gojq.TermType][2]string{
+	gojq.TermTypeRecurse: {"..", "recursion"}, gojq.TermTypeReduce: {"reduce", "loops"}, gojq.TermTypeForeach: {"foreach", "loops"},
+	gojq.TermTypeLabel: {"label", "jumps"}, gojq.TermTypeBreak: {"break", "jumps"}, gojq.TermTypeFormat: {"@", "formats"},
+}
 
-func (p *parser) parseExpression() (*node, error) {
-	if err := p.readToken(); err != nil {
+func newUnsupportedError(word, what string) error {
+	return fmt.Errorf("'%s' is not taken: no %s here", word, what)
+}
+
+// parseExpression parses an expression and converts it.
+func parseExpression(text string) (*node, error) {
+	query, err := gojq.Parse(text)
+	if wrong, ok := errors.AsType[*gojq.ParseError](err); ok {
+		start := max(wrong.Offset-len(wrong.Token), 0)
+		return nil, fmt.Errorf("%s at character %d", wirejson.ClipText(err.Error(), 80), utf8.RuneCountInString(text[:start])+1)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if p.kind == tokenEnd {
-		return nil, p.syntaxError("the expression is empty")
+	return new(compiler).compileQuery(query)
+}
+
+// compileNested compiles a query within another one.
+func (c *compiler) compileNested(q *gojq.Query) (*node, error) {
+	if c.nested++; c.nested > maxNested {
+		return nil, errors.New("expressions are nested too deep")
 	}
-	n, err := p.parsePipe()
-	if err == nil && p.kind != tokenEnd {
-		err = p.unexpectedTokenError()
+	defer func() { c.nested-- }()
+	return c.compileQuery(q)
+}
+
+func (c *compiler) compileQuery(q *gojq.Query) (*node, error) {
+	switch {
+	case q.Meta != nil || len(q.Imports) > 0:
+		return nil, newUnsupportedError("import", "modules")
+	case len(q.FuncDefs) > 0:
+		return nil, newUnsupportedError("def", "definitions")
+	case q.Term != nil:
+		return c.compileTerm(q.Term)
+	case q.Left == nil:
+		return nil, errors.New("the expression is empty")
+	}
+	op := binaryOperation(q.Op)
+	if op == opSame {
+		return nil, newUnsupportedError(q.Op.String(), "changes")
+	}
+	a, err := c.compileQuery(q.Left)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Patterns) > 0 {
+		return c.compileBinding(a, q)
+	}
+	b, err := c.compileNested(q.Right)
+	return &node{op: op, name: q.Op.String(), a: a, b: b}, err
+}
+
+// binaryOperation returns the operation of an operator, or opSame for assignments.
+func binaryOperation(op gojq.Operator) nodeOp {
+	switch op {
+	case gojq.OpPipe:
+		return opPipe
+	case gojq.OpComma:
+		return opComma
+	case gojq.OpAlt:
+		return opAlternative
+	case gojq.OpOr:
+		return opOr
+	case gojq.OpAnd:
+		return opAnd
+	case gojq.OpEq, gojq.OpNe, gojq.OpLt, gojq.OpLe, gojq.OpGt, gojq.OpGe:
+		return opCompare
+	case gojq.OpAdd, gojq.OpSub, gojq.OpMul, gojq.OpDiv, gojq.OpMod:
+		return opArithmetic
+	}
+	return opSame
+}
+
+// compileBinding compiles a as $name | b.
+func (c *compiler) compileBinding(a *node, q *gojq.Query) (*node, error) {
+	if len(q.Patterns) != 1 || q.Patterns[0].Name == "" {
+		return nil, errors.New("only 'as $name' is taken")
+	}
+	name := q.Patterns[0].Name
+	c.variables = append(c.variables, name)
+	b, err := c.compileNested(q.Right)
+	c.variables = c.variables[:len(c.variables)-1]
+	return &node{op: opBind, name: name, a: a, b: b}, err
+}
+
+// compileTerm compiles a term with its suffixes: .name, [..], ?.
+func (c *compiler) compileTerm(t *gojq.Term) (*node, error) {
+	n, err := c.compilePrimary(t)
+	step := t.Type == gojq.TermTypeIndex // n is a path step: ? ignores only values of the wrong kind
+	for _, s := range t.SuffixList {
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case s.Optional && step:
+			n.optional = true
+		case s.Optional:
+			n = &node{op: opTry, a: n}
+		case s.Iter:
+			n, step = &node{op: opEach, a: n}, true
+		default:
+			n, err = c.compileIndex(n, s.Index)
+			step = true
+		}
 	}
 	return n, err
 }
 
-func (p *parser) unexpectedTokenError() error {
-	why, ok := unsupported[p.word]
-	switch {
-	case p.kind == tokenEnd:
-		return p.syntaxError("something is missing")
-	case ok && why != "" && p.kind != tokenField && p.kind != tokenString:
-		return p.syntaxError("'%s' is not taken: no %s here", p.word, why)
+// compilePrimary compiles a term without its suffixes.
+func (c *compiler) compilePrimary(t *gojq.Term) (*node, error) {
+	if what, ok := unsupportedTerms[t.Type]; ok {
+		return nil, newUnsupportedError(what[0], what[1])
 	}
-	return p.syntaxError("unexpected '%s'", wirejson.ClipText(p.word, 40))
-}
-
-// expectToken skips a required token.
-func (p *parser) expectToken(kind string) error {
-	if p.kind != kind && !(p.kind == tokenName && p.word == kind) {
-		if p.kind == tokenEnd {
-			return p.syntaxError("'%s' is missing", kind)
+	switch t.Type {
+	case gojq.TermTypeIdentity:
+		return &node{op: opSame}, nil
+	case gojq.TermTypeNull, gojq.TermTypeTrue, gojq.TermTypeFalse, gojq.TermTypeNumber:
+		return compileLiteral(t)
+	case gojq.TermTypeString:
+		return c.compileString(t.Str)
+	case gojq.TermTypeIndex:
+		return c.compileIndex(&node{op: opSame}, t.Index)
+	case gojq.TermTypeFunc:
+		return c.compileCall(t.Func)
+	case gojq.TermTypeObject:
+		return c.compileObject(t.Object)
+	case gojq.TermTypeArray:
+		if t.Array.Query == nil {
+			return newLiteralNode([]byte("[]")), nil
 		}
-		return p.unexpectedTokenError()
+		a, err := c.compileNested(t.Array.Query)
+		return &node{op: opArray, a: a}, err
+	case gojq.TermTypeUnary:
+		if t.Unary.Op != gojq.OpSub {
+			return nil, newUnsupportedError("+", "sign of a positive value")
+		}
+		a, err := c.compileNested(&gojq.Query{Term: t.Unary.Term})
+		return &node{op: opNegative, a: a}, err
+	case gojq.TermTypeIf:
+		return c.compileIf(t.If)
+	case gojq.TermTypeTry:
+		return c.compileParts(&node{op: opTry}, t.Try.Body, t.Try.Catch, nil)
+	case gojq.TermTypeQuery:
+		return c.compileNested(t.Query)
 	}
-	return p.readToken()
+	return nil, fmt.Errorf("'%s' is not taken", wirejson.ClipText(t.String(), 40))
 }
 
-// peekIs reports whether the next token is this keyword or operator.
-func (p *parser) peekIs(word string) bool {
-	return p.kind == word || p.kind == tokenName && p.word == word
+// compileLiteral compiles null, true, false or a number.
+func compileLiteral(t *gojq.Term) (*node, error) {
+	text := (&gojq.Term{Type: t.Type, Number: t.Number}).String()
+	if wirejson.Check([]byte(text), wirejson.Limits{}) != nil {
+		return nil, fmt.Errorf("'%s' is not a number", wirejson.ClipText(text, 40))
+	}
+	return newLiteralNode([]byte(text)), nil
 }
 
-// acceptToken skips a keyword or operator if it is next.
-func (p *parser) acceptToken(word string) (bool, error) {
-	if !p.peekIs(word) {
-		return false, nil
+// compileParts compiles the parts of a node. A missing part stays as it is.
+func (c *compiler) compileParts(n *node, a, b, third *gojq.Query) (*node, error) {
+	for _, part := range []struct {
+		to   **node
+		from *gojq.Query
+	}{{&n.a, a}, {&n.b, b}, {&n.c, third}} {
+		if part.from == nil {
+			continue
+		}
+		var err error
+		if *part.to, err = c.compileNested(part.from); err != nil {
+			return nil, err
+		}
 	}
-	return true, p.readToken()
+	return n, nil
 }
 
-// parsePipe parses a | b, and a as $name | b.
-func (p *parser) parsePipe() (*node, error) {
-	if p.nested++; p.nested > maxNested {
-		return nil, p.syntaxError("expressions are nested too deep")
-	}
-	defer func() { p.nested-- }()
-	a, err := p.parseComma()
+// compileIf compiles if a then b elif … else c end.
+func (c *compiler) compileIf(t *gojq.If) (*node, error) {
+	n, err := c.compileParts(&node{op: opIf, c: &node{op: opSame}}, t.Cond, t.Then, t.Else)
 	if err != nil {
 		return nil, err
 	}
-	if bound, err := p.acceptToken("as"); err != nil {
-		return nil, err
-	} else if bound {
-		return p.parseBinding(a)
-	}
-	if more, err := p.acceptToken("|"); !more || err != nil {
-		return a, err
-	}
-	b, err := p.parsePipe()
-	return &node{op: opPipe, a: a, b: b}, err
-}
-
-func (p *parser) parseBinding(a *node) (*node, error) {
-	name := p.word
-	if p.kind != tokenVariable {
-		return nil, p.syntaxError("only 'as $name' is taken")
-	}
-	if err := p.readToken(); err != nil {
-		return nil, err
-	}
-	if err := p.expectToken("|"); err != nil {
-		return nil, err
-	}
-	p.variables = append(p.variables, name)
-	b, err := p.parsePipe()
-	p.variables = p.variables[:len(p.variables)-1]
-	return &node{op: opBind, name: name, a: a, b: b}, err
-}
-
-// levels contains the operators by ascending precedence.
-var levels = []struct {
-	op    nodeOp
-	words []string
-	right bool // right-associative: a op (b op c)
-	once  bool // not associative: no a op b op c
-}{
-	{opComma, []string{","}, false, false},
-	{opAlternative, []string{"//"}, true, false},
-	{opOr, []string{"or"}, false, false},
-	{opAnd, []string{"and"}, false, false},
-	{opCompare, []string{"==", "!=", "<", "<=", ">", ">="}, false, true},
-	{opArithmetic, []string{"+", "-"}, false, false},
-	{opArithmetic, []string{"*", "/", "%"}, false, false},
-}
-
-func (p *parser) parseComma() (*node, error) { return p.parsePrecedenceLevel(0) }
-
-// parsePrecedenceLevel parses the operators of a level and of higher ones.
-func (p *parser) parsePrecedenceLevel(i int) (*node, error) {
-	if i == len(levels) {
-		return p.parsePostfix()
-	}
-	l := levels[i]
-	a, err := p.parsePrecedenceLevel(i + 1)
-	for err == nil {
-		at := slices.IndexFunc(l.words, p.peekIs)
-		if at < 0 {
-			return a, nil
-		}
-		if err = p.readToken(); err != nil {
-			return nil, err
-		}
-		var b *node
-		if l.right {
-			if p.nested++; p.nested > maxNested {
-				return nil, p.syntaxError("expressions are nested too deep")
-			}
-			b, err = p.parsePrecedenceLevel(i)
-			p.nested--
-		} else {
-			b, err = p.parsePrecedenceLevel(i + 1)
-		}
-		a = &node{op: l.op, name: l.words[at], a: a, b: b}
-		if err == nil && l.once && slices.ContainsFunc(l.words, p.peekIs) {
-			return nil, p.syntaxError("comparisons need parentheses")
-		}
-	}
-	return nil, err
-}
-
-// parsePostfix parses a term and its suffixes: .name, [..], ?.
-func (p *parser) parsePostfix() (*node, error) {
-	if negative, err := p.acceptToken("-"); err != nil {
-		return nil, err
-	} else if negative {
-		if p.nested++; p.nested > maxNested {
-			return nil, p.syntaxError("expressions are nested too deep")
-		}
-		a, err := p.parsePostfix()
-		p.nested--
-		return &node{op: opNegative, a: a}, err
-	}
-	step := p.kind == tokenField || p.kind == "." // the term is a path step
-	n, err := p.parseTerm()
-	for err == nil {
-		switch p.kind {
-		case tokenField:
-			step, n = true, newFieldNode(n, p.word)
-			err = p.readToken()
-		case "[":
-			step = true
-			n, err = p.parseBrackets(n)
-		case "?":
-			if step && n.op != opSame {
-				n.optional = true
-			} else {
-				n = &node{op: opTry, a: n}
-			}
-			err = p.readToken()
-		case ".": // ."name", .[…]
-			if err = p.readToken(); err == nil {
-				switch p.kind {
-				case "[":
-				case tokenString:
-					var key *node
-					key, err = p.parseString()
-					step, n = true, &node{op: opIndex, a: n, b: key}
-				default:
-					err = p.unexpectedTokenError()
-				}
-			}
-		default:
-			return n, nil
-		}
-	}
-	return nil, err
-}
-
-// parseBrackets parses [], [b], [b:c].
-func (p *parser) parseBrackets(of *node) (n *node, err error) {
-	if err = p.readToken(); err != nil {
-		return nil, err
-	}
-	if each, err := p.acceptToken("]"); each || err != nil {
-		return &node{op: opEach, a: of}, err
-	}
-	var from, to *node
-	if p.kind != ":" {
-		if from, err = p.parsePipe(); err != nil {
-			return nil, err
-		}
-		if index, err := p.acceptToken("]"); index || err != nil {
-			return &node{op: opIndex, a: of, b: from}, err
-		}
-	}
-	if err = p.expectToken(":"); err != nil {
-		return nil, err
-	}
-	if p.kind != "]" {
-		if to, err = p.parsePipe(); err != nil {
-			return nil, err
-		}
-	} else if from == nil {
-		return nil, p.unexpectedTokenError()
-	}
-	return &node{op: opSlice, a: of, b: from, c: to}, p.expectToken("]")
-}
-
-// parseTerm parses a primary expression.
-func (p *parser) parseTerm() (*node, error) {
-	word := p.word
-	switch p.kind {
-	case ".":
-		if err := p.readToken(); err != nil {
-			return nil, err
-		}
-		if p.kind == tokenString {
-			key, err := p.parseString()
-			return &node{op: opIndex, a: &node{op: opSame}, b: key}, err
-		}
-		return &node{op: opSame}, nil
-	case tokenField:
-		return newFieldNode(&node{op: opSame}, word), p.readToken()
-	case tokenVariable:
-		if !slices.Contains(p.variables, word) {
-			return nil, p.syntaxError("unknown variable '$%s'", word)
-		}
-		return &node{op: opVariable, name: word}, p.readToken()
-	case tokenNumber:
-		if wirejson.Check([]byte(word), wirejson.Limits{}) != nil {
-			return nil, p.syntaxError("'%s' is not a number", word)
-		}
-		return newLiteralNode([]byte(word)), p.readToken()
-	case tokenString:
-		return p.parseString()
-	case "(":
-		if err := p.readToken(); err != nil {
-			return nil, err
-		}
-		n, err := p.parsePipe()
+	for _, branch := range slices.Backward(t.Elif) {
+		inner, err := c.compileParts(&node{op: opIf, c: n.c}, branch.Cond, branch.Then, nil)
 		if err != nil {
 			return nil, err
 		}
-		return n, p.expectToken(")")
-	case "[":
-		if err := p.readToken(); err != nil {
-			return nil, err
-		}
-		if empty, err := p.acceptToken("]"); empty || err != nil {
-			return newLiteralNode([]byte("[]")), err
-		}
-		n, err := p.parsePipe()
+		n.c = inner
+	}
+	return n, nil
+}
+
+// compileIndex compiles of.name, of["name"], of[b] and of[b:c].
+func (c *compiler) compileIndex(of *node, index *gojq.Index) (*node, error) {
+	n := &node{op: opIndex, a: of}
+	switch {
+	case index.Str != nil:
+		var err error
+		n.b, err = c.compileString(index.Str)
+		return n, err
+	case index.IsSlice:
+		n.op = opSlice
+		return c.compileParts(n, nil, index.Start, index.End)
+	case index.Start != nil:
+		return c.compileParts(n, nil, index.Start, nil)
+	}
+	return newFieldNode(of, index.Name), nil
+}
+
+// compileString compiles a string with its \(…) interpolations.
+func (c *compiler) compileString(s *gojq.String) (*node, error) {
+	if len(s.Queries) == 0 {
+		return newLiteralNode(wirejson.AppendString(nil, s.Str)), nil
+	}
+	n := &node{op: opText}
+	for _, q := range s.Queries {
+		part, err := c.compileNested(q)
 		if err != nil {
 			return nil, err
 		}
-		return &node{op: opArray, a: n}, p.expectToken("]")
-	case "{":
-		return p.parseObject()
-	case tokenName:
-		return p.parseNamed()
+		n.list = append(n.list, part)
 	}
-	return nil, p.unexpectedTokenError()
+	return n, nil
 }
 
-// parseNamed parses an expression that starts with a name: a literal, if, try or a function.
-func (p *parser) parseNamed() (*node, error) {
-	name := p.word
-	if slices.Contains(keywords, name) {
-		return nil, p.unexpectedTokenError()
-	}
-	if why := unsupported[name]; why != "" {
-		return nil, p.unexpectedTokenError()
-	}
-	start := p.start
-	if err := p.readToken(); err != nil {
-		return nil, err
-	}
-	switch name {
-	case "true", "false", "null":
-		return newLiteralNode([]byte(name)), nil
-	case "if":
-		return p.parseIf()
-	case "try":
-		return p.parseTry()
-	}
-	var args []*node
-	if p.kind == "(" {
-		for args == nil || p.kind == ";" {
-			if err := p.readToken(); err != nil {
-				return nil, err
-			}
-			arg, err := p.parsePipe()
-			if err != nil {
-				return nil, err
-			}
-			args = append(args, arg)
-		}
-		if err := p.expectToken(")"); err != nil {
+// compileObject compiles {a, "b": c, (d): e, $f}.
+func (c *compiler) compileObject(o *gojq.Object) (*node, error) {
+	n := &node{op: opObject}
+	for _, m := range o.KeyVals {
+		key, value, err := c.compileMember(m)
+		if err != nil {
 			return nil, err
 		}
+		n.list = append(n.list, key, value)
 	}
-	f := functions[fmt.Sprintf("%s/%d", name, len(args))]
-	if f == nil {
-		p.start = start
-		if known := aritiesText(name); known != "" {
-			return nil, p.syntaxError("%s has %s, not %d", name, known, len(args))
+	return n, nil
+}
+
+func (c *compiler) compileMember(m *gojq.ObjectKeyVal) (key, value *node, err error) {
+	variable, isVariable := strings.CutPrefix(m.Key, "$")
+	switch {
+	case isVariable && m.Val != nil:
+		err = errors.New("a member cannot be named by a variable: write ($name)")
+	case isVariable:
+		key = newLiteralNode(wirejson.AppendString(nil, variable))
+		value, err = c.compileVariable(m.Key)
+	case m.KeyQuery != nil:
+		key, err = c.compileNested(m.KeyQuery)
+	case m.KeyString != nil:
+		key, err = c.compileString(m.KeyString)
+		value = &node{op: opIndex, a: &node{op: opSame}, b: key}
+	default:
+		key, value = newLiteralNode(wirejson.AppendString(nil, m.Key)), newFieldNode(&node{op: opSame}, m.Key)
+	}
+	if m.Val != nil && err == nil {
+		value, err = c.compileNested(m.Val)
+	}
+	return key, value, err
+}
+
+func (c *compiler) compileVariable(name string) (*node, error) {
+	if !slices.Contains(c.variables, name) {
+		return nil, fmt.Errorf("unknown variable '%s'", wirejson.ClipText(name, 40))
+	}
+	return &node{op: opVariable, name: name}, nil
+}
+
+// compileCall compiles a variable or the call of a function.
+func (c *compiler) compileCall(f *gojq.Func) (*node, error) {
+	if strings.HasPrefix(f.Name, "$") {
+		return c.compileVariable(f.Name)
+	}
+	if what := unsupported[f.Name]; what != "" {
+		return nil, newUnsupportedError(f.Name, what)
+	}
+	n := &node{op: opCall, call: functions[fmt.Sprintf("%s/%d", f.Name, len(f.Args))]}
+	if n.call == nil {
+		if known := aritiesText(f.Name); known != "" {
+			return nil, fmt.Errorf("%s has %s, not %d", f.Name, known, len(f.Args))
 		}
-		return nil, p.syntaxError("unknown function '%s'", wirejson.ClipText(name, 40))
+		return nil, fmt.Errorf("unknown function '%s'", wirejson.ClipText(f.Name, 40))
 	}
-	return &node{op: opCall, call: f, list: args}, nil
+	for _, q := range f.Args {
+		arg, err := c.compileNested(q)
+		if err != nil {
+			return nil, err
+		}
+		n.list = append(n.list, arg)
+	}
+	return n, nil
 }
 
 // aritiesText returns the argument counts of a function, for an error.
@@ -361,170 +333,4 @@ func aritiesText(name string) string {
 		return ""
 	}
 	return strings.Join(counts, " or ") + " arguments"
-}
-
-// parseIf parses if a then b elif … else c end.
-func (p *parser) parseIf() (*node, error) {
-	if p.nested++; p.nested > maxNested {
-		return nil, p.syntaxError("expressions are nested too deep")
-	}
-	defer func() { p.nested-- }()
-	n := &node{op: opIf, c: &node{op: opSame}}
-	var err error
-	if n.a, err = p.parsePipe(); err != nil {
-		return nil, err
-	}
-	if err = p.expectToken("then"); err != nil {
-		return nil, err
-	}
-	if n.b, err = p.parsePipe(); err != nil {
-		return nil, err
-	}
-	if another, err := p.acceptToken("elif"); err != nil {
-		return nil, err
-	} else if another {
-		n.c, err = p.parseIf()
-		return n, err
-	}
-	if other, err := p.acceptToken("else"); err != nil {
-		return nil, err
-	} else if other {
-		if n.c, err = p.parsePipe(); err != nil {
-			return nil, err
-		}
-	}
-	return n, p.expectToken("end")
-}
-
-func (p *parser) parseTry() (*node, error) {
-	n := &node{op: opTry}
-	var err error
-	if n.a, err = p.parsePostfix(); err != nil {
-		return nil, err
-	}
-	if caught, err := p.acceptToken("catch"); err != nil {
-		return nil, err
-	} else if caught {
-		if n.b, err = p.parsePostfix(); err != nil {
-			return nil, err
-		}
-	}
-	return n, nil
-}
-
-// parseObject parses {a, "b": c, (d): e, $f}.
-func (p *parser) parseObject() (*node, error) {
-	n := &node{op: opObject}
-	err := p.readToken()
-	for err == nil && p.kind != "}" {
-		var key, value *node
-		switch p.kind {
-		case tokenName:
-			key, value = newLiteralNode(wirejson.AppendString(nil, p.word)), newFieldNode(&node{op: opSame}, p.word)
-			err = p.readToken()
-		case tokenVariable:
-			if value, err = p.parseTerm(); err == nil {
-				key = newLiteralNode(wirejson.AppendString(nil, value.name))
-			}
-		case tokenNumber:
-			err = p.syntaxError("the name of a member must be a string")
-		case tokenString:
-			if key, err = p.parseString(); err == nil {
-				value = &node{op: opIndex, a: &node{op: opSame}, b: key}
-			}
-		case "(":
-			if key, err = p.parseTerm(); err == nil && p.kind != ":" {
-				err = p.syntaxError("':' is missing")
-			}
-		default:
-			err = p.unexpectedTokenError()
-		}
-		if err != nil {
-			return nil, err
-		}
-		if given, err := p.acceptToken(":"); err != nil {
-			return nil, err
-		} else if given && value != nil && value.op == opVariable {
-			return nil, p.syntaxError("a member cannot be named by a variable: write ($name)")
-		} else if given {
-			if value, err = p.parseMemberValue(); err != nil {
-				return nil, err
-			}
-		}
-		n.list = append(n.list, key, value)
-		if p.kind != "}" {
-			err = p.expectToken(",")
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return n, p.expectToken("}")
-}
-
-// parseMemberValue parses the value of a member: terms with operators, but without a comma. A pipe is allowed, as in
-// gojq.
-func (p *parser) parseMemberValue() (*node, error) {
-	a, err := p.parsePrecedenceLevel(1)
-	for err == nil && p.kind == "|" {
-		if err = p.readToken(); err != nil {
-			break
-		}
-		var b *node
-		b, err = p.parsePrecedenceLevel(1)
-		a = &node{op: opPipe, a: a, b: b}
-	}
-	return a, err
-}
-
-// parseString parses a string with \(…) interpolations. The position of the lexer is after the opening quote.
-func (p *parser) parseString() (*node, error) {
-	n := &node{op: opText}
-	start, from := p.start, p.at
-	flush := func(to int) error {
-		if to == from {
-			return nil
-		}
-		raw := []byte(`"` + p.lexer.text[from:to] + `"`)
-		if err := wirejson.Check(raw, wirejson.Limits{}); err != nil {
-			p.start = start
-			return p.syntaxError("the string is not one of JSON")
-		}
-		n.list = append(n.list, newLiteralNode(raw))
-		return nil
-	}
-	for i := p.at; ; {
-		switch {
-		case i >= len(p.lexer.text):
-			p.start = start
-			return nil, p.syntaxError("a string has no end")
-		case p.lexer.text[i] == '"':
-			if err := flush(i); err != nil {
-				return nil, err
-			}
-			p.at = i + 1
-			return n.simplifyString(), p.readToken()
-		case strings.HasPrefix(p.lexer.text[i:], `\(`):
-			if err := flush(i); err != nil {
-				return nil, err
-			}
-			p.at = i + 2
-			if err := p.readToken(); err != nil {
-				return nil, err
-			}
-			part, err := p.parsePipe()
-			if err != nil {
-				return nil, err
-			}
-			if p.kind != ")" {
-				return nil, p.syntaxError("')' is missing")
-			}
-			n.list = append(n.list, part)
-			i, from = p.at, p.at
-		case p.lexer.text[i] == '\\':
-			i += 2
-		default:
-			i++
-		}
-	}
 }

@@ -95,16 +95,6 @@ func (b *variableBinding) lookUpValue(name string) []byte {
 // emitFunc receives one result. Its error ends the evaluation.
 type emitFunc func(v []byte) error
 
-// emitOrFail returns a function that emits a value or returns its error.
-func emitOrFail(out emitFunc) func([]byte, error) error {
-	return func(v []byte, err error) error {
-		if err != nil {
-			return err
-		}
-		return out(v)
-	}
-}
-
 // dataError is an error that try catches.
 type dataError struct{ what string }
 

@@ -292,10 +292,9 @@ func (r *evaluation) subtractArray(a, b []byte) ([]byte, error) {
 }
 
 func splitString(r *evaluation, in, by []byte) ([]byte, error) {
-	a, one := wirejson.String(in)
-	b, two := wirejson.String(by)
-	if !one || !two {
-		return nil, newDataError("%s cannot be split by %s", kindName(in), kindName(by))
+	a, b, err := decodeTwoStrings(in, by)
+	if err != nil {
+		return nil, err
 	}
 	var parts arrayBuilder
 	if a == "" {

@@ -9,8 +9,8 @@ import (
 // ErrEnded is the error for a request in a session that has ended. The client must open a new session.
 var ErrEnded = errors.New("the session with the server has ended")
 
-// ErrMoved is the cause of the end of a session that goes on if it is opened again: with the same server, but no longer on
-// a shared connection. No request was in flight.
+// ErrMoved is the cause with which a session ends that continues after it is reopened: with the same server, but no
+// longer on a shared connection. No request was in flight.
 var ErrMoved = errors.New("the client gets a session of its own with the server")
 
 // IsMoved reports whether s has ended with ErrMoved.

@@ -149,7 +149,7 @@ func ForwardedHTTPStatus(modern bool, p *problem.Problem) (status int, ok bool) 
 func (w *ReplyBuilder) ToRPCError(err error) *wirejson.RPCError {
 	p := problem.From(err)
 	if p.Code == problem.Internal && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrEnded) {
-		w.logger.Error("a request could not be passed on", "error", p.Cause)
+		w.logger.Error("a request could not be forwarded", "error", p.Cause)
 	}
 	message := p.Message
 	if p.Hint != "" {

@@ -224,7 +224,7 @@ func (b *bridge) forwardMessage(ctx context.Context, msg *message) {
 	}
 	d, err := b.connectWithSession(ctx, true)
 	if err != nil {
-		b.Logger.Warn("a message could not be handed on", "method", msg.Method, "error", err)
+		b.Logger.Warn("a message could not be forwarded", "method", msg.Method, "error", err)
 		return
 	}
 	d.sendLine(msg.line)

@@ -62,7 +62,7 @@ var (
 	errBusy = &wirejson.RPCError{Code: wirejson.CodeInternal,
 		Message: "Too many requests wait for their answers (1024). Wait for some of them."}
 	errDuplicateID = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
-		Message: "Another request with this id has no answer yet. Give each request an id of its own."}
+		Message: "Another request with this id has no answer yet. Give each request its own id."}
 )
 
 // daemonTarget is an endpoint of the daemon and the credentials for it.

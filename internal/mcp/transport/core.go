@@ -22,6 +22,7 @@ type linkCore struct {
 	listening atomic.Bool // the stream of the server's notifications is open
 	agreed    atomic.Bool // the handshake is complete
 	modern    atomic.Bool // the modern protocol was agreed
+	roots     atomic.Bool // the server has asked for roots outside of a reply stream
 }
 
 func newLinkCore(o LinkOptions) linkCore {

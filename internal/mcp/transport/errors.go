@@ -12,7 +12,7 @@ import (
 
 // The errors of connections and requests.
 var (
-	ErrStopped     = problem.TrustedTextErrorf("the connection was ended by MCPProxy")
+	ErrStopped     = problem.TrustedTextErrorf("MCPProxy ended the connection")
 	ErrSessionGone = problem.TrustedTextErrorf("the server has ended the session")
 	ErrNoAnswer    = problem.TrustedTextErrorf("the answer ended before the response")
 	ErrNoMessage   = problem.TrustedTextErrorf("the answer is not a JSON-RPC message")

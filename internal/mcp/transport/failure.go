@@ -14,12 +14,14 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // The codes of failures, which are the reasons why a server is not connected.
 const (
 	NoProcess          = "NOT_STARTED"  // its command could not be started
 	NoDirectory        = "NO_DIRECTORY" // its working directory is missing
+	NoSandbox          = "NO_SANDBOX"   // its sandbox could not be set up
 	Exited             = "EXITED"
 	TimedOut           = "TIMEOUT"
 	Unreachable        = "UNREACHABLE"
@@ -77,7 +79,7 @@ func (e NeedsVariableError) Error() string { return string(e) }
 type ServerRPCError struct{ Code int }
 
 func (e *ServerRPCError) Error() string {
-	return fmt.Sprintf("the server answered with error %d, its log has the text", e.Code)
+	return fmt.Sprintf("the server answered with error %d; see its log for the text", e.Code)
 }
 
 // ClassifyFailure classifies an error by its type, never by its text.
@@ -85,6 +87,7 @@ func ClassifyFailure(err error) ServerFailure {
 	var (
 		exited   *process.ExitError
 		spawn    *process.SpawnError
+		confine  *sandbox.SetupError
 		status   *StatusError
 		refused  *ServerRPCError
 		dns      *net.DNSError
@@ -112,6 +115,8 @@ func ClassifyFailure(err error) ServerFailure {
 		return ServerFailure{NoDirectory, "its working directory does not exist", fmt.Sprintf("its working directory %q does not exist", spawn.Dir)}
 	case errors.As(err, &spawn):
 		return ServerFailure{NoProcess, "its command is " + spawn.Reason(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Reason())}
+	case errors.As(err, &confine):
+		return ServerFailure{NoSandbox, "its sandbox could not be set up", "its sandbox could not be set up: " + confine.Error()}
 	case errors.As(err, &secret):
 		return same(SecretNeeded, secret.Error())
 	case errors.As(err, &variable):
@@ -135,7 +140,7 @@ func ClassifyFailure(err error) ServerFailure {
 	case errors.Is(err, wirejson.ErrTooLong), errors.Is(err, wirejson.ErrNoBuffer):
 		return same(Broken, "a message is larger than the limit")
 	case errors.As(err, &dns) && !dns.IsNotFound:
-		return ServerFailure{UnknownHost, "its host name cannot be looked up, is the network down?", fmt.Sprintf("the host name %q cannot be looked up, is the network down?", dns.Name)}
+		return ServerFailure{UnknownHost, "its host name cannot be resolved, is the network down?", fmt.Sprintf("the host name %q cannot be resolved, is the network down?", dns.Name)}
 	case errors.As(err, &dns):
 		return ServerFailure{UnknownHost, "its host name is not known", fmt.Sprintf("the host name %q is not known", dns.Name)}
 	case errors.As(err, &forbid):

@@ -22,8 +22,8 @@ func TestNoNetwork(t *testing.T) {
 	}{
 		"no way":              {dial(syscall.ENETUNREACH), Unreachable, "is the network down?"},
 		"no way to the host":  {dial(syscall.EHOSTUNREACH), Unreachable, "is the network down?"},
-		"no resolver answers": {&net.DNSError{Name: "a.example", Err: "server misbehaving", IsTemporary: true}, UnknownHost, "cannot be looked up, is the network down?"},
-		"a lookup that hangs": {&net.DNSError{Name: "a.example", Err: "i/o timeout", IsTimeout: true}, UnknownHost, "cannot be looked up, is the network down?"},
+		"no resolver answers": {&net.DNSError{Name: "a.example", Err: "server misbehaving", IsTemporary: true}, UnknownHost, "cannot be resolved, is the network down?"},
+		"a lookup that hangs": {&net.DNSError{Name: "a.example", Err: "i/o timeout", IsTimeout: true}, UnknownHost, "cannot be resolved, is the network down?"},
 		"a name that is none": {&net.DNSError{Name: "a.example", Err: "no such host", IsNotFound: true}, UnknownHost, "is not known"},
 		"a closed port":       {dial(syscall.ECONNREFUSED), Unreachable, "nothing answers"},
 	} {

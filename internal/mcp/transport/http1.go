@@ -199,7 +199,7 @@ func (c *leanConn) readChunkEnd() error {
 		return err
 	}
 	if len(line) != 0 {
-		return newMalformedError("a chunk is longer than its length")
+		return newMalformedError("a chunk is longer than its declared length")
 	}
 	c.left = 0
 	return nil

@@ -58,7 +58,8 @@ type Reporter interface {
 	Notification(method string, params json.RawMessage) bool
 	// NotificationsMissed reports that notifications may have been lost.
 	NotificationsMissed()
-	// QuestionAsked reports that the server has sent a question on a shared connection.
+	// QuestionAsked reports that the server has sent a question on a shared connection, other than the first for roots that
+	// is not about a request.
 	QuestionAsked(method string)
 	// ConnectionDoubtful reports that the connection looks broken and should be checked.
 	ConnectionDoubtful()

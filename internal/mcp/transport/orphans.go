@@ -32,9 +32,9 @@ const (
 	maxOrphans = 256
 )
 
-// mayStillRun reports whether the server may still execute a request that failed with err, because it was abandoned or
+// mayStillBeExecuting reports whether the server may still execute a request that failed with err, because it was abandoned or
 // its response is incomplete.
-func mayStillRun(err error) bool {
+func mayStillBeExecuting(err error) bool {
 	if err == nil || session.IsNotSent(err) || errors.Is(err, ErrNoMessage) {
 		return false
 	}
@@ -63,7 +63,7 @@ func (d *orphanedRequests) dropExpired(now time.Time) {
 	})
 }
 
-// forget keeps the owner of an orphan that is no longer listed.
+// forget removes an orphan from the list and stores its owner.
 func (d *orphanedRequests) forget(a orphanedRequest) {
 	if d.forgotten && d.owner != a.owner {
 		a.owner = nil

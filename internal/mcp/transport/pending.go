@@ -365,7 +365,7 @@ func (p *pendingRequests) waitForReply(ctx context.Context, e *pendingRequest) (
 func (p *pendingRequests) removeEnded(e *pendingRequest, err error) bool {
 	p.mu.Lock()
 	out := p.removeLocked
-	if mayStillRun(err) {
+	if mayStillBeExecuting(err) {
 		out = p.takeAsOrphan
 	}
 	was, late := out(e.id) != nil, e.late

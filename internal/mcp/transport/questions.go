@@ -12,10 +12,10 @@ import (
 // Questions of a server on a connection that several clients share (LinkOptions.Asks).
 //
 // A question belongs to the request in whose reply stream it arrives. On a stream for all messages (stdio, SSE, the
-// notification stream of streamable HTTP) it belongs to the requests in flight if all of them are of one client, and then
-// to the newest. A request that a client has abandoned counts as in flight until it is answered. Every other question is
-// refused, and so is one that is not about a request: roots are for the whole session, and the end of a dialog in a
-// browser is reported outside of requests.
+// notification stream of streamable HTTP) it belongs to the requests in flight if all of them are of one client, and
+// then to the newest. A request that a client has abandoned counts as in flight until it is answered. Every other
+// question is refused. Questions that do not belong to a request are also refused: roots apply to the whole session,
+// and the end of a dialog in a browser is reported outside of requests.
 //
 // Each question gets one answer: that of the client, or a refusal, at the latest when the request ends.
 
@@ -48,7 +48,10 @@ func (l *linkCore) allowQuestions() {
 // reply stream it arrived, or nil.
 func (l *linkCore) routeQuestion(m *wirejson.Message, e session.Event, from *pendingRequest) {
 	if l.Asks && mcp.QuestionCapability(m.Method) != "" {
-		l.Reports.QuestionAsked(m.Method)
+		// Many servers ask for roots once, when the connection begins, and work without them.
+		if m.Method != mcp.ListRoots || from != nil || l.roots.Swap(true) {
+			l.Reports.QuestionAsked(m.Method)
+		}
 		if isAboutRequest(&e) && l.pending.deliverQuestion(e, from) {
 			return
 		}
@@ -75,7 +78,7 @@ func (p *pendingRequests) openQuestion(e session.Event, from *pendingRequest) *p
 		to = p.onlyClient()
 	}
 	id := string(e.ID)
-	if to == nil || !to.takesQuestions() || to.asked >= maxAsked || p.asked[id] != nil || from == nil && !p.queueEvent(to, e) {
+	if to == nil || !to.canAnswerQuestions() || to.asked >= maxAsked || p.asked[id] != nil || from == nil && !p.queueEvent(to, e) {
 		return nil
 	}
 	if p.asked == nil {
@@ -98,7 +101,7 @@ func (p *pendingRequests) onlyClient() (newest *pendingRequest) {
 			return nil
 		}
 		any = to
-		if to.takesQuestions() && (newest == nil || to.id > newest.id) {
+		if to.canAnswerQuestions() && (newest == nil || to.id > newest.id) {
 			newest = to
 		}
 	}
@@ -108,8 +111,8 @@ func (p *pendingRequests) onlyClient() (newest *pendingRequest) {
 	return newest
 }
 
-// takesQuestions reports whether the caller of s can be asked.
-func (s *sentRequest) takesQuestions() bool {
+// canAnswerQuestions reports whether the caller of s can be asked.
+func (s *sentRequest) canAnswerQuestions() bool {
 	return s.Say != nil && s.Call == nil && s.listenID == nil
 }
 

@@ -106,6 +106,12 @@ func TestQuestionIsAttributed(t *testing.T) {
 		l.ask("9", mcp.Elicit, `{"mode":"url"}`)
 		l.ask("10", "other/request", "{}")
 		l.wants(t, "questions that are not about a request", notDeclared, notDeclared, notDeclared)
+		asked := len(l.reports.asked)
+		l.ask("16", "roots/list", "{}")
+		l.wants(t, "a second question for roots", notDeclared)
+		if slices.Contains(l.reports.asked[:asked], "roots/list") || l.reports.asked[asked] != "roots/list" {
+			t.Errorf("reported: %q; want roots with the second question", l.reports.asked)
+		}
 		l.ask("11", mcp.Ping, "")
 		l.wants(t, "a ping", `"result":{}`)
 		_ = l.AnswerServerQuestion(t.Context(), json.RawMessage("7"), session.Reply{Result: json.RawMessage(`{"x":1}`)})

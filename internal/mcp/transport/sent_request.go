@@ -147,11 +147,6 @@ func addIdentityToMeta(meta json.RawMessage, version string, apps bool) json.Raw
 	return append(append(out, ','), inside...)
 }
 
-// AddIdentityToParams adds MCPProxy's identity to the params of a modern request.
-func AddIdentityToParams(params json.RawMessage, version string) json.RawMessage {
-	return wirejson.SetMember(params, "_meta", addIdentityToMeta(wirejson.Find(params, "_meta"), version, false))
-}
-
 // metaMember returns a member of the _meta of params, or nil.
 func metaMember(params json.RawMessage, name string) json.RawMessage {
 	if !wirejson.MayContain(params, name) {

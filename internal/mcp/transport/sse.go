@@ -32,7 +32,7 @@ const maxEndpoint = 8 << 10
 
 var (
 	errStreamEnded = problem.TrustedTextErrorf("the server has ended the stream")
-	errNoEndpoint  = problem.TrustedTextErrorf("the stream does not begin with the endpoint that messages go to")
+	errNoEndpoint  = problem.TrustedTextErrorf("the first event of the stream is not the endpoint for messages")
 )
 
 // NewSSELink opens the stream.

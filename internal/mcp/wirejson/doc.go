@@ -13,7 +13,7 @@
 //     numbers beyond float64, no duplicate names after case folding, no NUL in names, limits on size and depth. Check
 //     does not recurse, and allocates nothing up to 64 members and 64 levels.
 //   - Params, results and error data keep the sender's bytes. Messages keep their order. Every size is limited.
-//     Requests are parsed strictly. For replies of servers, only the envelope is.
+//     Requests are parsed strictly. In replies of servers, only the envelope is parsed strictly.
 //   - No function panics. Written values read back unchanged.
 //   - It decodes only strings, integers and booleans, and contains no methods of MCP.
 package wirejson

@@ -27,7 +27,7 @@ func checkNoClientConnected(f *Facts) []Finding {
 	}
 	var names []string
 	for _, c := range f.Clients {
-		if c.Entry != "" {
+		if c.LeadsTo != "" {
 			return nil
 		}
 		names = append(names, c.Name)
@@ -36,41 +36,35 @@ func checkNoClientConnected(f *Facts) []Finding {
 		Do: "Connect them. The command shows all changes first.", Command: f.cliCommand("connect --all")})
 }
 
-// newClientCheck returns a check that calls look for each client. The client is the subject of the finding.
-func newClientCheck(look func(f *Facts, c *ClientFacts) *Finding) func(*Facts) []Finding {
+// newClientCheck returns a check that calls look for each client. The client is the subject of the findings.
+func newClientCheck(look func(f *Facts, c *ClientFacts) []Finding) func(*Facts) []Finding {
 	return func(f *Facts) []Finding {
 		out := skipWithoutClients(f)
 		for i := range f.Clients {
-			if found := look(f, &f.Clients[i]); found != nil {
+			for _, found := range look(f, &f.Clients[i]) {
 				found.Subject = f.Clients[i].Name
-				out = append(out, *found)
+				out = append(out, found)
 			}
 		}
 		return out
 	}
 }
 
-func checkForeignClientEntries(f *Facts, c *ClientFacts) *Finding {
-	if !c.Foreign {
-		return nil
-	}
-	return &Finding{State: Bad, What: fmt.Sprintf("The entry of %s in %s has the address %s, which is not this MCPProxy.", c.Name, c.Path, c.Entry),
-		Do: "Connect it again.", Command: f.cliCommand("connect %s", ops.ShellQuote(c.ID))}
+func checkForeignClientEntries(f *Facts, c *ClientFacts) []Finding {
+	return reportIf(c.Foreign, Finding{State: Bad, What: fmt.Sprintf("The entry of %s in %s has the address %s, which is not this MCPProxy.", c.Name, c.Path, c.LeadsTo),
+		Do: "Connect it again.", Command: f.cliCommand("connect %s", ops.ShellQuote(c.ID))})
 }
 
-func checkMissingClientPrograms(f *Facts, c *ClientFacts) *Finding {
-	if c.Missing == "" {
-		return nil
-	}
-	return &Finding{State: Bad, What: fmt.Sprintf("The entry of %s in %s starts %s, which does not exist.", c.Name, c.Path, c.Missing),
-		Do: "Connect it again.", Command: f.cliCommand("connect %s", ops.ShellQuote(c.ID))}
+func checkMissingClientPrograms(f *Facts, c *ClientFacts) []Finding {
+	return reportIf(c.Missing != "", Finding{State: Bad, What: fmt.Sprintf("The entry of %s in %s starts %s, which does not exist.", c.Name, c.Path, c.Missing),
+		Do: "Connect it again.", Command: f.cliCommand("connect %s", ops.ShellQuote(c.ID))})
 }
 
-func checkClientPermissions(f *Facts, c *ClientFacts) *Finding {
+func checkClientPermissions(f *Facts, c *ClientFacts) []Finding {
 	if len(c.Lanes) == 0 {
 		return nil
 	}
-	found := &Finding{State: Warn, Do: "Write the rules. The command shows all changes first.", Command: f.cliCommand("permissions %s --write", ops.ShellQuote(c.ID))}
+	found := Finding{State: Warn, Do: "Write the rules. The command shows all changes first.", Command: f.cliCommand("permissions %s --write", ops.ShellQuote(c.ID))}
 	if c.Written {
 		found.Do, found.Command = "The rules are written, but another setting overrides them. This command names it:", f.cliCommand("permissions %s --check", ops.ShellQuote(c.ID))
 	}
@@ -87,7 +81,7 @@ func checkClientPermissions(f *Facts, c *ClientFacts) *Finding {
 	if len(found.Lines) == 1 {
 		found.What, found.Lines = fmt.Sprintf("The permission rules of %s do not match the lanes: %s.", c.Name, found.Lines[0]), nil
 	}
-	return found
+	return singleFinding(found)
 }
 
 func checkBrokenClientFiles(f *Facts) (out []Finding) {
@@ -111,10 +105,8 @@ func lineInError(text string) int {
 	return line
 }
 
-func checkClientsBypassingMCPProxy(f *Facts, c *ClientFacts) *Finding {
-	if c.Entry == "" || c.Foreign || len(c.Direct) == 0 {
-		return nil
-	}
-	return &Finding{State: Warn, What: fmt.Sprintf("%s connects to these servers directly, not through MCPProxy: %s.", c.Name, strings.Join(c.Direct, ", ")),
-		Do: "Import them, and remove them from the client's file. The command shows all changes first.", Command: f.cliCommand("upstream import %s --remove", ops.ShellQuote(c.ID))}
+func checkClientsBypassingMCPProxy(f *Facts, c *ClientFacts) []Finding {
+	return reportIf(c.LeadsTo != "" && !c.Foreign && len(c.Direct) > 0,
+		Finding{State: Warn, What: fmt.Sprintf("%s connects to these servers directly, not through MCPProxy: %s.", c.Name, strings.Join(c.Direct, ", ")),
+			Do: "Import them, and remove them from the client's file. The command shows all changes first.", Command: f.cliCommand("upstream import %s --remove", ops.ShellQuote(c.ID))})
 }

@@ -127,7 +127,7 @@ func checkMissingVariables(f *Facts) []Finding {
 	return out
 }
 
-func checkClearTextCredentials(f *Facts, s *ServerFacts) *Finding {
+func checkClearTextCredentials(f *Facts, s *ServerFacts) []Finding {
 	if len(s.Clear) == 0 {
 		return nil
 	}
@@ -141,9 +141,9 @@ func checkClearTextCredentials(f *Facts, s *ServerFacts) *Finding {
 	for _, c := range s.Clear {
 		places = append(places, c.Place)
 	}
-	return &Finding{State: Warn, What: fmt.Sprintf("Server %s has a credential in plain text in the configuration file: %s.", s.Name, strings.Join(places, ", ")),
+	return singleFinding(Finding{State: Warn, What: fmt.Sprintf("Server %s has a credential in plain text in the configuration file: %s.", s.Name, strings.Join(places, ", ")),
 		Do:      "Store it in the keyring and refer to it there. The command asks for the value. If others may have read the file, replace the credential at its issuer.",
-		Command: f.cliCommand("secrets set %s", ops.ShellQuote(first.Name)) + " && " + f.cliCommand("upstream set %s %s", ops.ShellQuote(s.Name), flag)}
+		Command: f.cliCommand("secrets set %s", ops.ShellQuote(first.Name)) + " && " + f.cliCommand("upstream set %s %s", ops.ShellQuote(s.Name), flag)})
 }
 
 func checkDuplicateServers(f *Facts) (out []Finding) {
@@ -157,10 +157,7 @@ func checkDuplicateServers(f *Facts) (out []Finding) {
 }
 
 func checkNeedsRestart(f *Facts, d *DaemonFacts) []Finding {
-	if len(d.NeedsRestart) == 0 {
-		return nil
-	}
-	return singleFinding(Finding{State: Warn, What: "These changes require a restart: " + strings.Join(d.NeedsRestart, ", ") + ".",
+	return reportIf(len(d.NeedsRestart) > 0, Finding{State: Warn, What: "These changes require a restart: " + strings.Join(d.NeedsRestart, ", ") + ".",
 		Do: "Restart MCPProxy.", Command: f.restartDaemonCommand(d.PID)})
 }
 

@@ -3,14 +3,13 @@
 //
 // Files:
 //   - checks.go: the table of checks; reference_test.go generates the reference from it
-//   - gather.go: collects the facts (type Facts in facts.go), in parts that run concurrently
-//   - doctor.go: runs checks and applies fixes; finding.go: a finding
-//   - daemon.go, files.go, configuration.go, servers.go, tools.go, clients.go, machine.go: the checks by subject
-//   - command.go: the commands that findings suggest
-//   - programs.go: which programs and directories a server needs
-//   - offline.go: the output of status and approvals while no daemon is running
-//   - holder*.go: finds the process that listens on a port, has a file open or locks a data directory
-//   - owner_*.go, mount_*.go, parents.go: owners, mount points and parents of files
+//   - gather.go: collects the facts, in parts that run concurrently; the output of status and approvals while no daemon
+//     is running
+//   - doctor.go: the type Facts; runs checks, applies fixes, and makes findings and the commands that they suggest
+//   - machine.go, files.go, configuration.go, servers.go, clients.go: the checks by subject
+//   - system_*.go: finds the process that listens on a port, has a file open or locks a data directory, and the mount
+//     point of a file
+//   - owner_*.go: owners of files
 //
 // Guarantees:
 //   - Facts about a running daemon come from the daemon. Without a daemon, the doctor reads only files and processes.

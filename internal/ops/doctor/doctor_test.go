@@ -63,7 +63,7 @@ func examine(t *testing.T, f *doctor.Facts, only ...string) doctor.Report {
 
 // TestClients checks the findings for broken client setups, and that a correct setup has none.
 func TestClients(t *testing.T) {
-	well := doctor.ClientFacts{ID: "cursor", Name: "Cursor", Path: "/home/me/.cursor/mcp.json", Entry: "http://127.0.0.1:18080/mcp"}
+	well := doctor.ClientFacts{ClientView: ops.ClientView{ID: "cursor", Name: "Cursor", Path: "/home/me/.cursor/mcp.json", LeadsTo: "http://127.0.0.1:18080/mcp"}}
 	with := func(change func(c *doctor.ClientFacts)) []doctor.ClientFacts {
 		c := well
 		change(&c)
@@ -74,8 +74,8 @@ func TestClients(t *testing.T) {
 		what    []string
 		command string
 	}{
-		"D601": {with(func(c *doctor.ClientFacts) { c.Entry = "" }), []string{"Cursor"}, "mcpproxy connect --all"},
-		"D602": {with(func(c *doctor.ClientFacts) { c.Entry, c.Foreign = "http://127.0.0.1:9/mcp", true }), []string{"Cursor", ".cursor/mcp.json", "http://127.0.0.1:9/mcp"}, "mcpproxy connect cursor"},
+		"D601": {with(func(c *doctor.ClientFacts) { c.LeadsTo = "" }), []string{"Cursor"}, "mcpproxy connect --all"},
+		"D602": {with(func(c *doctor.ClientFacts) { c.LeadsTo, c.Foreign = "http://127.0.0.1:9/mcp", true }), []string{"Cursor", ".cursor/mcp.json", "http://127.0.0.1:9/mcp"}, "mcpproxy connect cursor"},
 		"D603": {with(func(c *doctor.ClientFacts) { c.Missing = "/old/mcpproxy" }), []string{"Cursor", "/old/mcpproxy"}, "mcpproxy connect cursor"},
 		"D604": {with(func(c *doctor.ClientFacts) {
 			c.Lanes = []doctor.LaneDeviation{{Name: "read", Does: "asks", Want: "runs without asking", Rule: "no rule in settings.json"}}
@@ -114,7 +114,7 @@ func TestClients(t *testing.T) {
 
 // TestLaneDeviationsAreWrittenOnce: each deviation is in the finding once.
 func TestLaneDeviationsAreWrittenOnce(t *testing.T) {
-	c := doctor.ClientFacts{ID: "cursor", Name: "Cursor", Path: "/p", Entry: "http://127.0.0.1:8080/mcp"}
+	c := doctor.ClientFacts{ClientView: ops.ClientView{ID: "cursor", Name: "Cursor", Path: "/p", LeadsTo: "http://127.0.0.1:8080/mcp"}}
 	for n, name := range []string{"read", "write"} {
 		c.Lanes = append(c.Lanes, doctor.LaneDeviation{Name: name, Does: "asks", Want: "runs without asking", Rule: "no rule"})
 		f := examine(t, &doctor.Facts{ClientsKnown: true, Clients: []doctor.ClientFacts{c}}, "D604").Checks[0]

@@ -22,10 +22,6 @@ func (f *Facts) findFile(path string) FileFacts {
 	return FileFacts{}
 }
 
-func (f *Facts) findDataFile(name string) FileFacts {
-	return f.findFile(filepath.Join(f.DataDir, name))
-}
-
 // openToOthersFinding returns the finding that other users can access a file. It can be fixed automatically if this
 // user owns the file.
 func (f *Facts) openToOthersFinding(at FileFacts, what string) Finding {
@@ -45,19 +41,13 @@ func isAccessibleToOthers(at FileFacts) bool {
 }
 
 func checkDataDirMissing(f *Facts) []Finding {
-	if f.findFile(f.DataDir).Path != "" || slices.Contains(f.TimedOut, "the files") {
-		return nil
-	}
-	return singleFinding(Finding{State: Warn, Subject: f.DataDir, What: "The directory " + f.DataDir + " does not exist.", Do: "Create it, or start MCPProxy: it creates the directory.",
+	return reportIf(f.findFile(f.DataDir).Path == "" && !slices.Contains(f.TimedOut, "the files"), Finding{State: Warn, Subject: f.DataDir, What: "The directory " + f.DataDir + " does not exist.", Do: "Create it, or start MCPProxy: it creates the directory.",
 		Command: "mkdir -p -m 700 " + ops.ShellQuote(f.DataDir), fix: func() error { return os.MkdirAll(f.DataDir, 0o700) }})
 }
 
 func checkDataDirAccess(f *Facts) []Finding {
 	dir := f.findFile(f.DataDir)
-	if !isAccessibleToOthers(dir) || !dir.Mode.IsDir() {
-		return nil
-	}
-	return singleFinding(f.openToOthersFinding(dir, "The data directory"))
+	return reportIf(isAccessibleToOthers(dir) && dir.Mode.IsDir(), f.openToOthersFinding(dir, "The data directory"))
 }
 
 func checkFilesWritable(f *Facts) (out []Finding) {
@@ -111,25 +101,18 @@ func checkFileOwners(f *Facts) []Finding {
 }
 
 func checkConfigAccess(f *Facts) []Finding {
-	if at := f.findFile(f.ConfigPath); isAccessibleToOthers(at) {
-		return singleFinding(f.openToOthersFinding(at, "The configuration file"))
-	}
-	return nil
+	at := f.findFile(f.ConfigPath)
+	return reportIf(isAccessibleToOthers(at), f.openToOthersFinding(at, "The configuration file"))
 }
 
 func checkKeyAccess(f *Facts) []Finding {
-	if at := f.findDataFile(auth.KeyFile); isAccessibleToOthers(at) {
-		return singleFinding(f.openToOthersFinding(at, "The key"))
-	}
-	return nil
+	at := f.findFile(filepath.Join(f.DataDir, auth.KeyFile))
+	return reportIf(isAccessibleToOthers(at), f.openToOthersFinding(at, "The key"))
 }
 
 func checkKeyUsable(f *Facts) []Finding {
-	if f.KeyError == "" {
-		return nil
-	}
 	path := filepath.Join(f.DataDir, auth.KeyFile)
-	return singleFinding(Finding{State: Bad, Subject: path, What: path + " contains no usable key: " + f.KeyError + ".",
+	return reportIf(f.KeyError != "", Finding{State: Bad, Subject: path, What: path + " contains no usable key: " + f.KeyError + ".",
 		Do: "Remove it. The next start generates a new key; update the programs that use the key.", Command: "rm -r " + ops.ShellQuote(path)})
 }
 
@@ -160,11 +143,8 @@ func checkMovedAsideDatabases(f *Facts) []Finding {
 }
 
 func checkDatabaseVersion(f *Facts) []Finding {
-	if f.DatabaseFacts.Version <= f.DatabaseFacts.Newest {
-		return nil
-	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, fmt.Sprintf("version-%d", f.DatabaseFacts.Version))
-	return singleFinding(Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d. This MCPProxy supports versions up to %d.", f.DatabaseFacts.Version, f.DatabaseFacts.Newest),
+	return reportIf(f.DatabaseFacts.Version > f.DatabaseFacts.Newest, Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d. This MCPProxy supports versions up to %d.", f.DatabaseFacts.Version, f.DatabaseFacts.Newest),
 		Do:      "Install the newer MCPProxy that wrote it. To continue with this version, without the log and the approvals, stop MCPProxy and move the database away.",
 		Command: moveAsideCommand(aside, path)})
 }
@@ -187,7 +167,7 @@ func checkDatabasePages(f *Facts) []Finding {
 	case f.NoDatabase && f.Daemon == nil:
 		return skippedFinding(noDatabaseText)
 	case f.DatabaseDamage == "":
-		return skippedFinding("The whole database is read only when no daemon runs.")
+		return skippedFinding("The doctor reads the whole database only if no daemon runs.")
 	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, "damaged-"+f.Now.UTC().Format("20060102-150405"))
 	return singleFinding(Finding{State: Bad, Subject: path, What: "The database is damaged: " + f.DatabaseDamage + ".",
@@ -197,9 +177,6 @@ func checkDatabasePages(f *Facts) []Finding {
 }
 
 func checkDatabaseReadable(f *Facts) []Finding {
-	if f.DatabaseErr == "" {
-		return nil
-	}
-	return singleFinding(Finding{State: Bad, Subject: filepath.Join(f.DataDir, databaseName), What: "The database cannot be read: " + f.DatabaseErr + ".",
+	return reportIf(f.DatabaseErr != "", Finding{State: Bad, Subject: filepath.Join(f.DataDir, databaseName), What: "The database cannot be read: " + f.DatabaseErr + ".",
 		Do: "Start MCPProxy: it moves the damaged database away. Blocked tools stay blocked. Approve again what you approved before.", Command: f.cliCommand("serve")})
 }

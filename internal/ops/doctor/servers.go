@@ -3,47 +3,59 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"mcpproxy/internal/config"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/upstream"
+	"mcpproxy/internal/upstream/process"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // maxFindings limits the number of findings per check.
 const maxFindings = 100
 
-// newServerCheck returns a check that calls look for each server. The server is the subject of the finding.
-func newServerCheck(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
+// newServerCheck returns a check that calls look for each server. The server is the subject of the findings.
+func newServerCheck(look func(f *Facts, s *ServerFacts) []Finding) func(*Facts) []Finding {
 	return func(f *Facts) (out []Finding) {
 		if f.Daemon == nil && f.Servers == nil && len(f.Mistakes) > 0 {
 			return skippedFinding("The servers are unknown: the configuration file is invalid.")
 		}
 		for i := range f.Servers {
-			if found := look(f, &f.Servers[i]); found != nil && len(out) < maxFindings {
+			for _, found := range look(f, &f.Servers[i]) {
 				found.Subject = f.Servers[i].Name
-				out = append(out, *found)
+				out = append(out, found)
 			}
 		}
-		return out
+		return out[:min(len(out), maxFindings)]
 	}
 }
 
 // newServerCheckWithDaemon is like newServerCheck, for checks that need a running daemon.
-func newServerCheckWithDaemon(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
+func newServerCheckWithDaemon(look func(f *Facts, s *ServerFacts) []Finding) func(*Facts) []Finding {
 	return newDaemonCheck(func(f *Facts, _ *DaemonFacts) []Finding { return newServerCheck(look)(f) })
 }
 
-// newFailureCheck returns a check for servers that the daemon reports with a failure code. advise returns the user's
-// next step before a restart.
-func newFailureCheck(code string, advise func(f *Facts, s *ServerFacts) string) func(*Facts) []Finding {
-	return newServerCheckWithDaemon(func(f *Facts, s *ServerFacts) *Finding {
-		if !s.failedWith(code) {
-			return nil
-		}
-		return f.fixAndRestartFinding(s, advise(f, s))
+// newFailureCheck returns a check for servers that the daemon reports with a failure code. advice is the user's next
+// step before a restart, in which {url} is the server's URL and {set url} a command that changes it.
+func newFailureCheck(code, advice string) func(*Facts) []Finding {
+	return newServerCheckWithDaemon(func(f *Facts, s *ServerFacts) []Finding {
+		set := "`" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`"
+		return reportIf(s.failedWith(code), f.fixAndRestartFinding(s, strings.NewReplacer("{url}", s.URL, "{set url}", set).Replace(advice)))
+	})
+}
+
+// newToolchainCheck returns a check for servers whose toolchain is not installed. advice tells the user how to install it.
+func newToolchainCheck(toolchain, advice string) func(*Facts) []Finding {
+	return newServerCheck(func(f *Facts, s *ServerFacts) []Finding {
+		missing := s.lacksToolchainProgram(toolchain) || toolchain == toolchainEngine && s.lacksContainerEngine()
+		return reportIf(missing, f.fixAndRestartFinding(s, advice))
 	})
 }
 
@@ -103,106 +115,48 @@ func (s *ServerFacts) notReadyText() string {
 }
 
 // fixAndRestartFinding returns a finding that tells the user to fix the cause and then restart the server.
-func (f *Facts) fixAndRestartFinding(s *ServerFacts, do string) *Finding {
-	found := &Finding{State: Bad, What: s.notReadyText(), Do: do + " Then:", Command: f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name))}
+func (f *Facts) fixAndRestartFinding(s *ServerFacts, do string) Finding {
+	found := Finding{State: Bad, What: s.notReadyText(), Do: do + " Then:", Command: f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name))}
 	if !s.Live {
 		found.Command = f.cliCommand("serve")
 	}
 	return found
 }
 
-func checkCommandMissing(f *Facts, s *ServerFacts) *Finding {
-	if !s.lacksToolchainProgram("") {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Install the program, or correct the command with `"+f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ops.ShellQuote(s.Name))+"`.")
-}
-
-func checkNodeMissing(f *Facts, s *ServerFacts) *Finding {
-	if !s.lacksToolchainProgram(toolchainNode) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Install Node.js (https://nodejs.org). Its node and npx must be in the PATH of MCPProxy.")
-}
-
-func checkUVMissing(f *Facts, s *ServerFacts) *Finding {
-	if !s.lacksToolchainProgram(toolchainUV) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Install uv (https://docs.astral.sh/uv). Its uvx must be in the PATH of MCPProxy.")
-}
-
-func checkContainerEngineMissing(f *Facts, s *ServerFacts) *Finding {
-	if !s.lacksContainerEngine() {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Install Docker or Podman, start its engine, and check that you have access (`docker info`).")
+func checkCommandMissing(f *Facts, s *ServerFacts) []Finding {
+	return reportIf(s.lacksToolchainProgram(""), f.fixAndRestartFinding(s,
+		"Install the program, or correct the command with `"+f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ops.ShellQuote(s.Name))+"`."))
 }
 
 func (s *ServerFacts) lacksContainerEngine() bool {
 	return s.lacksToolchainProgram(toolchainEngine) || s.failedWith(upstream.Exited) && toolchainOf(s.Command) == toolchainEngine && s.logMatches(noEngine)
 }
 
-func checkWorkingDirectoryMissing(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.NoDirectory) && (s.Live || !s.shouldRun() || s.MissingDir == "") {
-		return nil
-	}
+func checkWorkingDirectoryMissing(f *Facts, s *ServerFacts) []Finding {
 	found := Finding{State: Bad, What: fmt.Sprintf("Server %s: its working directory %s does not exist.", s.Name, s.Dir), Do: "Create it, or set another working_dir.", Command: "mkdir -p " + ops.ShellQuote(s.Dir)}
 	if s.Live {
 		found.Command += " && " + f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name))
 	}
-	return &found
+	return reportIf(s.failedWith(upstream.NoDirectory) || !s.Live && s.shouldRun() && s.MissingDir != "", found)
 }
 
-func adviseHostUnknown(f *Facts, s *ServerFacts) string {
-	return "Check the URL " + s.URL + " and the network. To correct the URL: `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
-}
-
-func adviseServerUnreachable(f *Facts, s *ServerFacts) string {
-	return "Start the server at " + s.URL + ", or correct its URL with `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
-}
-
-func adviseCertificateExpired(_ *Facts, _ *ServerFacts) string {
-	return "Ask its operator to renew the certificate, and check the clock of this machine (`date`)."
-}
-
-func adviseCertificateTrusted(_ *Facts, _ *ServerFacts) string {
-	return "Ask its operator for a certificate that this system trusts. Or add the certificate authority to the system, or to SSL_CERT_FILE where MCPProxy starts."
-}
-
-func adviseCertificateName(f *Facts, s *ServerFacts) string {
-	return "Use the host name of the certificate: `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
-}
-
-func checkServerNeedsLogin(f *Facts, s *ServerFacts) *Finding {
-	if !s.NeedsLogin && !s.failedWith(upstream.LoginNeeded) {
-		return nil
-	}
-	return &Finding{State: Bad, What: "Server " + s.Name + " requires a login, or rejects its credentials.",
+func checkServerNeedsLogin(f *Facts, s *ServerFacts) []Finding {
+	return reportIf(s.NeedsLogin || s.failedWith(upstream.LoginNeeded), Finding{State: Bad, What: "Server " + s.Name + " requires a login, or rejects its credentials.",
 		Do:      "Log in. If the server uses a token instead, set it with `" + f.cliCommand("upstream set %s --header 'Authorization: Bearer ${env:TOKEN}'", ops.ShellQuote(s.Name)) + "`.",
-		Command: f.cliCommand("login %s", ops.ShellQuote(s.Name))}
+		Command: f.cliCommand("login %s", ops.ShellQuote(s.Name))})
 }
 
 // neededSecret matches the name of a missing secret in an error.
 var neededSecret = regexp.MustCompile(`the secret ([A-Za-z_][A-Za-z0-9_.-]*)`)
 
-func checkServerNeedsSecret(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.SecretNeeded) {
-		return nil
-	}
-	return &Finding{State: Bad, What: "Server " + s.Name + " cannot start: " + s.notReadyReason() + ".",
-		Do: "Store the secret. The command asks for the value.", Command: f.cliCommand("secrets set %s", ops.ShellQuote(firstSubmatch(neededSecret, s.notReadyReason())))}
+func checkServerNeedsSecret(f *Facts, s *ServerFacts) []Finding {
+	return reportIf(s.failedWith(upstream.SecretNeeded), Finding{State: Bad, What: "Server " + s.Name + " cannot start: " + s.notReadyReason() + ".",
+		Do: "Store the secret. The command asks for the value.", Command: f.cliCommand("secrets set %s", ops.ShellQuote(firstSubmatch(neededSecret, s.notReadyReason())))})
 }
 
-func checkServerForbidsAccess(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.Forbidden) || s.NeedsLogin {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Get access for your account, or use other credentials (`"+f.cliCommand("upstream logout %s", ops.ShellQuote(s.Name))+"`, or another header).")
-}
-
-func adviseServerHTTPStatus(f *Facts, s *ServerFacts) string {
-	return "Check whether " + s.URL + " is the address of its MCP endpoint, often with /mcp at the end. To correct it: `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
+func checkServerForbidsAccess(f *Facts, s *ServerFacts) []Finding {
+	return reportIf(s.failedWith(upstream.Forbidden) && !s.NeedsLogin, f.fixAndRestartFinding(s,
+		"Get access for your account, or use other credentials (`"+f.cliCommand("upstream logout %s", ops.ShellQuote(s.Name))+"`, or another header)."))
 }
 
 // slowAfter is the time after which a start is reported as slow. Installations are reported differently.
@@ -219,19 +173,16 @@ func (s *ServerFacts) writesNonMessagesToStdout() bool {
 	return len(s.StdoutNoise) > 0 && s.Live && s.Enabled && !s.isReady() && (s.Failure == "" || s.failedWith(upstream.TimedOut))
 }
 
-func checkSlowStart(f *Facts, s *ServerFacts) *Finding {
-	if !s.isSlowToStart(f.Now) {
-		return nil
-	}
+func checkSlowStart(f *Facts, s *ServerFacts) []Finding {
 	found := f.fixAndRestartFinding(s, "Check its log for the reason (`"+f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))+"`). If the server always needs longer, raise connect_timeout in the configuration file.")
 	found.Lines = s.Lines
 	if s.Failure == "" {
 		found.State = Warn // it may still become ready
 	}
-	return found
+	return reportIf(s.isSlowToStart(f.Now), found)
 }
 
-func checkServerCrashed(f *Facts, s *ServerFacts) *Finding {
+func checkServerCrashed(f *Facts, s *ServerFacts) []Finding {
 	if !s.failedWith(upstream.Exited) || s.lacksToolchainProgram(toolchainNode) || s.lacksContainerEngine() {
 		return nil
 	}
@@ -242,21 +193,16 @@ func checkServerCrashed(f *Facts, s *ServerFacts) *Finding {
 	}
 	found := f.fixAndRestartFinding(s, do)
 	found.Lines = s.Lines
-	return found
+	return singleFinding(found)
 }
 
-func checkServerListsNothing(f *Facts, s *ServerFacts) *Finding {
-	if !s.Live || !s.shouldRun() || s.State != "ready" || s.ToolCount > 0 || s.Offers != nil {
-		return nil
-	}
-	return &Finding{State: Warn, What: "Server " + s.Name + " is ready but lists no tool, prompt or resource.",
-		Do: "Check its log and settings, then restart it.", Command: f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name)), Lines: s.Lines}
+func checkServerListsNothing(f *Facts, s *ServerFacts) []Finding {
+	return reportIf(s.Live && s.shouldRun() && s.State == "ready" && s.ToolCount == 0 && s.Offers == nil,
+		Finding{State: Warn, What: "Server " + s.Name + " is ready but lists no tool, prompt or resource.",
+			Do: "Check its log and settings, then restart it.", Command: f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name)), Lines: s.Lines})
 }
 
-func checkServerWaitsForReview(f *Facts, s *ServerFacts) *Finding {
-	if s.ProposedBy == "" && (!s.Enabled || !s.Quarantined) {
-		return nil
-	}
+func checkServerWaitsForReview(f *Facts, s *ServerFacts) []Finding {
 	what := "Server " + s.Name + " waits for your review."
 	if s.ProposedBy != "" {
 		what = "Server " + s.Name + ", proposed by " + s.ProposedBy + ", waits for your review."
@@ -266,41 +212,179 @@ func checkServerWaitsForReview(f *Facts, s *ServerFacts) *Finding {
 		found.Do = "Start MCPProxy. Then review it, and approve it with `" + found.Command + "` or remove it."
 		found.Command = f.cliCommand("serve")
 	}
-	return &found
+	return reportIf(s.ProposedBy != "" || s.Enabled && s.Quarantined, found)
 }
 
-func checkServerSpeaksMCP(f *Facts, s *ServerFacts) *Finding {
+func checkServerSpeaksMCP(f *Facts, s *ServerFacts) []Finding {
 	if s.writesNonMessagesToStdout() {
-		return &Finding{State: Bad, What: "Server " + s.Name + " writes text other than JSON-RPC messages to stdout.", Lines: s.StdoutNoise,
+		return singleFinding(Finding{State: Bad, What: "Server " + s.Name + " writes text other than JSON-RPC messages to stdout.", Lines: s.StdoutNoise,
 			Do:      "Check that its command starts a stdio MCP server that writes its log to stderr. To correct the command: `" + f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ops.ShellQuote(s.Name)) + "`. Then:",
-			Command: f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name))}
-	}
-	if !s.failedWith(upstream.Broken, upstream.Refused) {
-		return nil
+			Command: f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name))})
 	}
 	found := f.fixAndRestartFinding(s, "Check that it is an MCP server, and check its log (`"+f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))+"`).")
 	found.Lines = s.Lines
-	return found
+	return reportIf(s.failedWith(upstream.Broken, upstream.Refused), found)
 }
 
-func checkProtocolDeviations(f *Facts, s *ServerFacts) *Finding {
-	if len(s.Warnings) == 0 || s.writesNonMessagesToStdout() {
-		return nil
-	}
-	return &Finding{State: Warn, What: "Server " + s.Name + " has warnings.", Lines: s.Warnings,
-		Do: "Check your settings for its tools, and its log. If a newer version of the server has the same problem, report it to the server's author.", Command: f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))}
+func checkProtocolDeviations(f *Facts, s *ServerFacts) []Finding {
+	return reportIf(len(s.Warnings) > 0 && !s.writesNonMessagesToStdout(), Finding{State: Warn, What: "Server " + s.Name + " has warnings.", Lines: s.Warnings,
+		Do: "Check your settings for its tools, and its log. If a newer version of the server has the same problem, report it to the server's author.", Command: f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))})
 }
 
-func checkServerStarting(f *Facts, s *ServerFacts) *Finding {
-	if !s.Live || !s.shouldRun() || s.isReady() || s.Failure != "" || s.NeedsLogin || s.isSlowToStart(f.Now) {
+func checkSandbox(f *Facts, s *ServerFacts) []Finding {
+	if s.failedWith(upstream.NoSandbox) {
+		return singleFinding(f.fixAndRestartFinding(s, "Change the sandbox with `"+f.cliCommand("upstream set %s sandbox JSON", ops.ShellQuote(s.Name))+"`."))
+	}
+	if s.Sandbox == nil || !s.Enabled || len(s.Sandbox.NotEnforced) == 0 {
 		return nil
 	}
-	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.notReadyReason() + ".", Do: "Wait, then check again.", Command: f.cliCommand("upstream get %s", ops.ShellQuote(s.Name))}
+	return singleFinding(Finding{State: Warn, What: "The sandbox of server " + s.Name + " is not complete.", Lines: s.Sandbox.NotEnforced,
+		Do: "Do what the lines say, or use a container.", Command: f.cliCommand("upstream get %s", ops.ShellQuote(s.Name))})
 }
 
-func checkServerDisabled(f *Facts, s *ServerFacts) *Finding {
-	if s.Enabled || s.ProposedBy != "" {
+func checkServerStarting(f *Facts, s *ServerFacts) []Finding {
+	return reportIf(s.Live && s.shouldRun() && !s.isReady() && s.Failure == "" && !s.NeedsLogin && !s.isSlowToStart(f.Now),
+		Finding{State: Note, What: "Server " + s.Name + ": " + s.notReadyReason() + ".", Do: "Wait, then check again.", Command: f.cliCommand("upstream get %s", ops.ShellQuote(s.Name))})
+}
+
+func checkServerDisabled(f *Facts, s *ServerFacts) []Finding {
+	return reportIf(!s.Enabled && s.ProposedBy == "",
+		Finding{State: Note, What: "Server " + s.Name + " is disabled.", Do: "Enable it when you want to use it.", Command: f.cliCommand("upstream enable %s", ops.ShellQuote(s.Name))})
+}
+
+func checkToolsWithoutHints(f *Facts, s *ServerFacts) []Finding {
+	u := s.Unhinted
+	if u == nil || !s.shouldRun() {
 		return nil
 	}
-	return &Finding{State: Note, What: "Server " + s.Name + " is disabled.", Do: "Enable it when you want to use it.", Command: f.cliCommand("upstream enable %s", ops.ShellQuote(s.Name))}
+	return singleFinding(Finding{State: Warn, What: fmt.Sprintf("Tools of %s without hints: %d. Tools that look like reads: %d.", s.Name, u.Tools, u.Reads),
+		Do: "Enforce inferred hints. Correct wrong ones with hint_overrides.", Command: f.cliCommand("upstream set %s --infer-hints enforce", ops.ShellQuote(s.Name))})
+}
+
+func checkDefinitionsAwaitApproval(f *Facts, s *ServerFacts) []Finding {
+	found := Finding{State: Warn, What: fmt.Sprintf("Tools, prompts, resources and instructions of %s that wait for your approval: %d.", s.Name, s.Waiting),
+		Do: "Review them with `" + f.cliCommand("approvals") + "`, then approve or block each. To approve the whole server:", Command: f.cliCommand("upstream approve %s", ops.ShellQuote(s.Name))}
+	if f.Daemon == nil {
+		found.Do, found.Command = "Start MCPProxy. Then review them with `"+f.cliCommand("approvals")+"`.", f.cliCommand("serve")
+	}
+	return reportIf(s.Waiting > 0 && s.shouldRun(), found)
+}
+
+func checkUnmatchedToolPatterns(f *Facts, s *ServerFacts) []Finding {
+	return reportIf(len(s.Idle) > 0 && s.shouldRun() && s.isReady() && s.ToolCount > 0,
+		Finding{State: Warn, What: fmt.Sprintf("Patterns that match no tool of %s: %s.", s.Name, strings.Join(s.Idle, ", ")),
+			Do: "List its tools, then correct enabled_tools or disabled_tools in the configuration file.", Command: f.cliCommand("tools list --server %s", ops.ShellQuote(s.Name))})
+}
+
+func checkApprovalsLost(f *Facts, d *DaemonFacts) []Finding {
+	s := d.findDiagnostic("approvals_lost")
+	if s.State == OK {
+		return nil
+	}
+	var out []Finding
+	for _, server := range f.Servers {
+		if server.Waiting > 0 && server.shouldRun() && len(out) < maxFindings {
+			out = append(out, Finding{State: Bad, Subject: server.Name, What: s.Detail, Do: "Review server " + server.Name + " and approve it again.",
+				Command: f.cliCommand("upstream approve %s", ops.ShellQuote(server.Name))})
+		}
+	}
+	if out == nil {
+		out = singleFinding(Finding{State: Bad, What: s.Detail, Do: "When the servers are connected, review what waits.", Command: f.cliCommand("approvals")})
+	}
+	return out
+}
+
+// requiredPrograms lists the other programs that a program needs.
+var requiredPrograms = map[string][]string{"npx": {"node"}, "npm": {"node"}, "pnpm": {"node"}, "pnpx": {"node"}, "yarn": {"node"}}
+
+// toolchainOf returns the toolchain that the user installs if the program is missing.
+func toolchainOf(program string) string {
+	name := strings.TrimSuffix(filepath.Base(program), ".exe")
+	switch name {
+	case "npx", "npm", "node", "pnpm", "pnpx", "yarn":
+		return toolchainNode
+	case "uvx", "uv":
+		return toolchainUV
+	case "docker", "podman", "nerdctl":
+		return toolchainEngine
+	}
+	return ""
+}
+
+// The toolchains.
+const (
+	toolchainNode   = "node"
+	toolchainUV     = "uv"
+	toolchainEngine = "engine"
+)
+
+// toServerFacts converts the servers of the configuration file.
+func toServerFacts(all []config.Server) (out []ServerFacts) {
+	for _, s := range all {
+		shown := s.Masked()
+		one := newServerFacts(ops.ServerView{Name: s.Name, Command: shown.Command, Args: shown.Args, URL: shown.URL, Enabled: s.Enabled, Quarantined: s.Quarantined})
+		one.Dir, one.DuplicateOf = shown.WorkingDir, findDuplicateServer(s, all)
+		one.Missing, one.MissingDir = missingPrerequisites(s.Launch)
+		if s.Sandbox.Mode == sandbox.Container { // the command is a program of the image
+			one.Missing = ""
+			if sandbox.Engine(s.Env["PATH"]) == "" {
+				one.Missing = "docker"
+			}
+		}
+		if one.Missing == s.Command {
+			one.Missing = shown.Command // with secrets masked
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func newServerFacts(v ops.ServerView) ServerFacts {
+	return ServerFacts{ServerRow: ops.ServerRow{ServerView: v}}
+}
+
+// findDuplicateServer returns the name of the first enabled server before s with the same launch configuration.
+func findDuplicateServer(s config.Server, all []config.Server) string {
+	for _, o := range all {
+		if o.Name == s.Name {
+			return ""
+		}
+		if s.Enabled && o.Enabled && isSameLaunch(s.Launch, o.Launch) {
+			return o.Name
+		}
+	}
+	return ""
+}
+
+// isSameLaunch compares launch configurations with resolved references, because two servers that differ only in a token
+// use different accounts.
+func isSameLaunch(a, b config.Launch) bool {
+	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.WorkingDir == b.WorkingDir && a.URL == b.URL &&
+		maps.Equal(a.Env, b.Env) && maps.Equal(a.Headers, b.Headers)
+}
+
+// missingPrerequisites returns the program and the working directory that a launch needs but that do not exist. It
+// searches the program in the server's PATH or, if it sets none, in this process's PATH.
+func missingPrerequisites(s config.Launch) (program, dir string) {
+	if info, err := os.Stat(s.WorkingDir); s.WorkingDir != "" && (err != nil || !info.IsDir()) {
+		dir = s.WorkingDir
+	}
+	if s.Command == "" {
+		return "", dir
+	}
+	for _, name := range append([]string{s.Command}, requiredPrograms[filepath.Base(s.Command)]...) {
+		if process.FindCommand(name, s.Env["PATH"]) == "" {
+			return name, dir
+		}
+	}
+	return "", dir
+}
+
+// mergeConfigured adds facts from the configuration file to a server that the daemon reports.
+func (s *ServerFacts) mergeConfigured(file []ServerFacts) {
+	for _, o := range file {
+		if o.Name == s.Name {
+			s.DuplicateOf, s.Clear = o.DuplicateOf, o.Clear
+		}
+	}
 }

@@ -92,7 +92,7 @@ func BenchmarkBeginEnd(b *testing.B) {
 }
 
 var judged = tool.DecisionFacts{
-	Hints: tool.ResolveHints(tool.Hints{ReadOnly: tool.False}, tool.Hints{}, tool.Hints{ReadOnly: tool.False}), CallWith: "call_tool_write",
+	Hints: tool.ResolveHints(tool.Hints{ReadOnly: tool.False}, tool.Hints{}, tool.Hints{ReadOnly: tool.False}, tool.Hints{}), CallWith: "call_tool_write",
 	Fingerprint: tool.Fingerprint{}.String(), ApprovedBy: "trust:scan", ApprovedAt: new(time.UnixMilli(1_800_000_000_000)),
 }.WithEncodedBytes()
 

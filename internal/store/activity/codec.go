@@ -2,114 +2,81 @@ package activity
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// jsonMemberCodec either writes all members of a JSON object or reads one of them. So each readOrWriteMembers method
-// lists the members of its object only once, in the order in which they are written. The head identifies a member: a
-// comma, the quoted name and a colon.
-type jsonMemberCodec struct {
-	out []byte // the written JSON
+// memberWriter writes the members of a JSON object, each with a comma before it. It does not use encoding/json, because
+// every call writes two entries.
+type memberWriter struct{ out []byte }
 
-	reading     bool
-	name, value []byte // of the current member, when reading
-	err         error  // the first error while reading
-
-	objects [2]jsonObjectInProgress // objects that are being written or read
-	depth   int
+func (w *memberWriter) writeName(name string) {
+	w.out = append(append(append(w.out, `,"`...), name...), `":`...)
 }
 
-type jsonObjectInProgress struct {
-	head   string
-	start  int          // offset of the object in out
-	unread []jsonMember // members that have not been read yet
+func (w *memberWriter) writeText(name, text string) {
+	w.writeName(name)
+	w.out = wirejson.AppendString(w.out, text)
 }
 
-type jsonMember struct{ name, value []byte }
-
-var errMalformedPayload = errors.New("read an entry of the log: it was changed")
-
-// isReadingMember reports whether the member with this head is being read.
-func (c *jsonMemberCodec) isReadingMember(head string) bool {
-	return c.reading && string(c.name) == head[len(`,"`):len(head)-len(`":`)]
-}
-
-// readOrWriteText writes or reads a text. It does not write an empty text.
-func (c *jsonMemberCodec) readOrWriteText(head string, v *string) {
-	if c.reading || *v != "" {
-		c.readOrWriteRequiredText(head, v)
+// writeTextIfSet writes a text unless it is empty.
+func (w *memberWriter) writeTextIfSet(name, text string) {
+	if text != "" {
+		w.writeText(name, text)
 	}
 }
 
-func (c *jsonMemberCodec) readOrWriteRequiredText(head string, v *string) {
-	if !c.reading {
-		c.out = wirejson.AppendString(append(c.out, head...), *v)
-	} else if c.isReadingMember(head) {
-		*v = c.parseText(c.value)
+func (w *memberWriter) writeNumber(name string, n int64) {
+	w.writeName(name)
+	w.out = strconv.AppendInt(w.out, n, 10)
+}
+
+// writeNumberIfSet writes a number unless it is 0.
+func (w *memberWriter) writeNumberIfSet(name string, n int64) {
+	if n != 0 {
+		w.writeNumber(name, n)
 	}
 }
 
-// readOrWriteNumber writes or reads a number. It does not write a zero.
-func (c *jsonMemberCodec) readOrWriteNumber(head string, v *int64) {
-	if c.reading || *v != 0 {
-		c.readOrWriteRequiredNumber(head, v)
+// writeFlagIfSet writes true, or nothing.
+func (w *memberWriter) writeFlagIfSet(name string, flag bool) {
+	if flag {
+		w.writeName(name)
+		w.out = append(w.out, "true"...)
 	}
 }
 
-func (c *jsonMemberCodec) readOrWriteRequiredNumber(head string, v *int64) {
-	if !c.reading {
-		c.out = strconv.AppendInt(append(c.out, head...), *v, 10)
-	} else if c.isReadingMember(head) {
-		n, ok := wirejson.Int(c.value)
-		*v = n
-		c.requireValid(ok)
+func (w *memberWriter) writeTime(name string, t time.Time) {
+	w.writeName(name)
+	w.out = append(t.UTC().AppendFormat(append(w.out, '"'), time.RFC3339Nano), '"')
+}
+
+// writeObject writes an object whose members the function members writes. It does not write an object without members.
+func (w *memberWriter) writeObject(name string, members func()) {
+	start := len(w.out)
+	w.writeName(name)
+	w.out = append(w.out, '{')
+	first := len(w.out)
+	if members(); len(w.out) == first {
+		w.out = w.out[:start]
+		return
 	}
+	w.out = append(slices.Delete(w.out, first, first+1), '}') // removes the comma before the first member
 }
 
-// readOrWriteFlag writes or reads a flag. It does not write false.
-func (c *jsonMemberCodec) readOrWriteFlag(head string, v *bool) {
-	if c.isReadingMember(head) {
-		*v = string(c.value) == "true"
-	} else if !c.reading && *v {
-		c.out = append(append(c.out, head...), "true"...)
-	}
-}
-
-// readTextOfOldFormat reads a text that earlier versions wrote as a member. Now the text is in the erasable part.
-func (c *jsonMemberCodec) readTextOfOldFormat(head string, v *string) {
-	if c.isReadingMember(head) {
-		*v = c.parseText(c.value)
-	}
-}
-
-// readTextsOfOldFormat reads a list of texts that earlier versions wrote as a member.
-func (c *jsonMemberCodec) readTextsOfOldFormat(head string, v *[]string) {
-	if c.isReadingMember(head) {
-		*v = c.parseTexts(c.value)
-	}
-}
-
-func (c *jsonMemberCodec) parseTexts(value []byte) (texts []string) {
-	c.setFirstError(wirejson.EachElement(value, func(value []byte) error {
-		texts = append(texts, c.parseText(value))
-		return c.err
-	}))
-	return texts
-}
-
-// readOrWriteTexts writes or reads a list of texts. It does not write an empty list.
-func (c *jsonMemberCodec) readOrWriteTexts(head string, v *[]string) {
-	if !c.reading && len(*v) > 0 {
-		c.out = appendTextArray(append(c.out, head...), *v)
-	} else {
-		c.readTextsOfOldFormat(head, v)
+// writeTextsIfSet writes a list of texts unless it is empty.
+func writeTextsIfSet[T ~string](w *memberWriter, name string, texts []T) {
+	if len(texts) > 0 {
+		w.writeName(name)
+		w.out = appendTextArray(w.out, texts)
 	}
 }
 
@@ -124,75 +91,197 @@ func appendTextArray[T ~string](dst []byte, texts []T) []byte {
 	return append(dst, ']')
 }
 
-func (c *jsonMemberCodec) readOrWriteTime(head string, v *time.Time) {
-	if !c.reading {
-		c.out = append(append(c.out, head...), '"')
-		c.out = append(v.UTC().AppendFormat(c.out, time.RFC3339Nano), '"')
-	} else if c.isReadingMember(head) {
-		t, err := time.Parse(time.RFC3339Nano, c.parseText(c.value))
-		*v = t
-		c.setFirstError(err)
+var kindNames = [...]string{KindBegin: "begin", KindEnd: "end", KindWhole: "record", KindRepeat: "repeat"}
+
+// writeMembers writes the members of the sealed part after the kind. sealedPart reads them.
+func (p *payload) writeMembers(w *memberWriter) {
+	switch p.kind {
+	case KindEnd:
+		w.writeNumber("of", p.of)
+		w.writeTextIfSet("status", string(p.Status))
+		w.writeNumberIfSet("duration_ms", p.DurationMS)
+		w.writeNumberIfSet("own_us", p.OwnUS)
+		w.writeNumberIfSet("response_bytes", p.ResponseBytes)
+		w.writeTextIfSet("error_code", p.Metadata.ErrorCode)
+		w.writeTextIfSet("check", p.check)
+		w.writeFlagIfSet("response_truncated", p.ResponseTruncated)
+	case KindRepeat:
+		w.writeNumber("of", p.of)
+		w.writeNumber("repeated", p.Repeated)
+		w.writeTime("last_time", *p.LastTime)
+	default:
+		w.writeTextIfSet("type", string(p.Type))
+		w.writeTextIfSet("status", string(p.Status))
+		w.writeTextIfSet("server_name", p.ServerName)
+		w.writeTextIfSet("tool_name", p.ToolName)
+		w.writeFlagIfSet("arguments_truncated", p.ArgumentsTruncated)
+		w.writeFlagIfSet("response_truncated", p.ResponseTruncated)
+		w.writeNumberIfSet("duration_ms", p.DurationMS)
+		w.writeNumberIfSet("own_us", p.OwnUS)
+		w.writeNumberIfSet("request_bytes", p.RequestBytes)
+		w.writeNumberIfSet("response_bytes", p.ResponseBytes)
+		w.writeTextIfSet("session_id", p.SessionID)
+		w.writeTextIfSet("request_id", p.RequestID)
+		w.writeTextIfSet("parent_id", p.ParentID)
+		w.writeTextIfSet("source", string(p.Source))
+		w.writeTextIfSet("actor", p.Actor)
+		w.writeTextIfSet("client_name", p.ClientName)
+		w.writeTextIfSet("client_version", p.ClientVersion)
+		w.writeObject("metadata", func() { p.Metadata.writeMembers(w) })
 	}
 }
 
-// nextObjectMember is the condition of a loop whose body writes or reads the members of an object. When writing, the
-// body runs once. When reading, it runs once for each member of the object. An object without members is not written.
-func (c *jsonMemberCodec) nextObjectMember(head string) bool {
-	if c.depth == 0 || c.objects[c.depth-1].head != head {
-		return c.enterObject(head)
+func (m *Metadata) writeMembers(w *memberWriter) {
+	if in := m.Intent; in != nil {
+		w.writeObject("intent", func() {
+			w.writeText("operation_type", in.OperationType)
+			w.writeTextIfSet("data_sensitivity", in.DataSensitivity)
+		})
 	}
-	l := &c.objects[c.depth-1]
-	if c.reading && len(l.unread) > 0 {
-		c.name, c.value, l.unread = l.unread[0].name, l.unread[0].value, l.unread[1:]
-		return true
+	w.writeTextIfSet("tool_variant", m.ToolVariant)
+	w.writeTextIfSet("error_code", m.ErrorCode)
+	if m.Decision != nil {
+		w.writeObject("decision", func() { m.Decision.writeMembers(w) })
 	}
-	c.depth--
-	if from := l.start + len(head) + 1; c.reading {
-		c.name = nil
-	} else if len(c.out) == from {
-		c.out = c.out[:l.start]
-	} else {
-		c.out = append(slices.Delete(c.out, from, from+1), '}') // removes the comma before the first member
+	if m.Search != nil {
+		w.writeObject("search", func() { w.writeNumberIfSet("rank", int64(m.Search.Rank)) })
 	}
-	return false
-}
-
-func (c *jsonMemberCodec) enterObject(head string) bool {
-	l := jsonObjectInProgress{head: head, start: len(c.out)}
-	if !c.reading {
-		c.out = append(append(c.out, head...), '{')
-	} else if c.isReadingMember(head) {
-		var rest []jsonMember
-		c.setFirstError(wirejson.EachMember(c.value, func(name, value []byte) error {
-			rest = append(rest, jsonMember{name, value})
-			return nil
-		}))
-		l.unread = rest
-	} else {
-		return false
-	}
-	c.objects[c.depth] = l
-	c.depth++
-	return !c.reading || c.nextObjectMember(head)
-}
-
-func (c *jsonMemberCodec) parseText(value []byte) string {
-	text, ok := wirejson.String(value)
-	c.requireValid(ok)
-	return text
-}
-
-func (c *jsonMemberCodec) requireValid(ok bool) {
-	if !ok {
-		c.setFirstError(errMalformedPayload)
+	w.writeTextIfSet("action", m.Action)
+	w.writeTextIfSet("detail", m.Detail)
+	if m.Redacted != nil {
+		w.writeObject("redacted", func() {
+			w.writeTextIfSet("id", m.Redacted.ID)
+			writeTextsIfSet(w, "fields", m.Redacted.Fields)
+		})
 	}
 }
 
-func (c *jsonMemberCodec) setFirstError(err error) {
-	if c.err == nil {
-		c.err = err
+func (d *Decision) writeMembers(w *memberWriter) {
+	if d.Outcome != Allowed { // "allowed" is omitted, because most calls are allowed
+		w.writeTextIfSet("outcome", string(d.Outcome))
 	}
+	w.writeTextIfSet("check", d.Check)
+	if d.Called != "" {
+		w.writeText("how", d.callFlags())
+	}
+	w.writeTextIfSet("alias", d.Alias)
+	w.writeTextIfSet("status", d.Status)
+	writeTextsIfSet(w, "further_statuses", d.Further)
+	if l := d.Lane; l != nil {
+		flags := ""
+		if l.Declared {
+			flags += "d"
+		}
+		if l.Unread {
+			flags += "u"
+		}
+		writeTextsIfSet(w, "lane", []string{l.Operation, l.Word, l.By, l.Argument, flags})
+	}
+	w.writeTextIfSet("approval", d.Approval)
+	w.writeTextIfSet("profile", d.Profile)
+	w.writeTextIfSet("config_revision", d.ConfigRevision)
+	w.out = d.DecisionFacts.AppendRecordMembers(w.out)
 }
+
+// callFlags returns three values of a decision as one letter each, to save space, because every call has them. The
+// letters are the first letter of the call style, d if an operation was declared, and the first letter of the schema
+// fit. A hyphen represents a missing value.
+func (d *Decision) callFlags() string {
+	letters := [...]byte{d.Called[0], '-', '-'}
+	if d.Declared {
+		letters[1] = 'd'
+	}
+	if d.Arguments != "" {
+		letters[2] = d.Arguments[0]
+	}
+	return string(letters[:])
+}
+
+// setCallFlags sets the values that callFlags returned.
+func (d *Decision) setCallFlags(letters string) {
+	letters = (letters + "---")[:3]
+	d.Called = wordByFirstLetter(letters[0], CalledInLane, CalledByName)
+	d.Declared = letters[1] == 'd'
+	d.Arguments = wordByFirstLetter(letters[2], ArgumentsFit, ArgumentsUnfit)
+}
+
+// wordByFirstLetter returns the word that begins with letter, or "" if there is none.
+func wordByFirstLetter[T ~string](letter byte, words ...T) (none T) {
+	for _, word := range words {
+		if word[0] == letter {
+			return word
+		}
+	}
+	return none
+}
+
+// sealedPart reads the sealed part of a payload. Its members have the same names as in the JSON of a Record, except for
+// the fields below. Earlier versions also wrote the erasable values in it.
+type sealedPart struct {
+	Record
+	Kind string `json:"kind"`
+	Seq  int64  `json:"seq"`
+	Of   int64  `json:"of"`
+	// An outcome has these members instead of metadata.
+	ErrorCode string   `json:"error_code"`
+	Check     string   `json:"check"`
+	Warnings  []string `json:"warnings"`
+	Metadata  struct {
+		Metadata
+		Decision *sealedDecision `json:"decision"`
+	} `json:"metadata"`
+}
+
+// sealedDecision reads what Decision.writeMembers writes.
+type sealedDecision struct {
+	Decision
+	How  string   `json:"how"`
+	Lane []string `json:"lane"`
+	// The facts have a shorter form than in REST.
+	Hints      json.RawMessage `json:"hints"`
+	Overridden json.RawMessage `json:"overridden"`
+	ApprovedAt json.RawMessage `json:"approved_at"`
+}
+
+// readSealedPart decodes the sealed part of a payload.
+func (p *payload) readSealedPart(sealed []byte) error {
+	var s sealedPart
+	err := json.Unmarshal(sealed, &s)
+	*p = payload{Record: s.Record, kind: EntryKind(max(0, slices.Index(kindNames[:], s.Kind))), seq: s.Seq, of: s.Of, check: s.Check}
+	p.Metadata = s.Metadata.Metadata
+	if s.Metadata.Decision != nil {
+		p.Metadata.Decision = s.Metadata.Decision.toDecision()
+	}
+	if p.kind == KindEnd {
+		p.Metadata.ErrorCode, p.Metadata.Warnings = s.ErrorCode, s.Warnings
+	}
+	if err == nil && (p.kind == 0 || p.seq < 1 || len(p.ID) != ulidLen) {
+		err = errMalformedPayload
+	}
+	return err
+}
+
+func (s *sealedDecision) toDecision() *Decision {
+	d := s.Decision
+	d.Outcome = cmp.Or(d.Outcome, Allowed)
+	if s.How != "" {
+		d.setCallFlags(s.How)
+	}
+	if l := s.Lane; len(l) == 5 {
+		d.Lane = &ArgumentLane{l[0], l[1], l[2], l[3], strings.Contains(l[4], "d"), strings.Contains(l[4], "u")}
+	}
+	for _, m := range []struct {
+		name  string
+		value json.RawMessage
+	}{{"hints", s.Hints}, {"overridden", s.Overridden}, {"approved_at", s.ApprovedAt}} {
+		if m.value != nil {
+			d.ReadRecordMember([]byte(m.name), m.value)
+		}
+	}
+	return &d
+}
+
+var errMalformedPayload = errors.New("read an entry of the log: it was changed")
 
 // toValidJSON returns a copy of raw that can be part of a record: it turns invalid JSON into a JSON string, and
 // replaces invalid UTF-8 by U+FFFD.

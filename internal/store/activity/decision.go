@@ -1,10 +1,6 @@
 package activity
 
-import (
-	"strings"
-
-	"mcpproxy/internal/catalog/tool"
-)
+import "mcpproxy/internal/catalog/tool"
 
 // Verdict is the decision about a call.
 type Verdict string
@@ -69,82 +65,4 @@ type Decision struct {
 	Approval       string        `json:"approval,omitempty" doc:"The id of the approval or lease that allowed a held call. Absent if the call was not held."`
 	Profile        string        `json:"profile,omitempty" doc:"The profiles that limited the caller."`
 	ConfigRevision string        `json:"config_revision,omitempty" doc:"The revision of the configuration that was active."`
-}
-
-func (d *Decision) readOrWriteMembers(c *jsonMemberCodec) {
-	if c.reading || d.Outcome != Allowed { // "allowed" is omitted, because most calls are allowed
-		c.readOrWriteText(`,"outcome":`, (*string)(&d.Outcome))
-	}
-	c.readOrWriteText(`,"check":`, &d.Check)
-	d.readOrWriteCallFlags(c)
-	c.readOrWriteText(`,"alias":`, &d.Alias)
-	c.readOrWriteText(`,"status":`, &d.Status)
-	c.readOrWriteTexts(`,"further_statuses":`, &d.Further)
-	d.readOrWriteLane(c)
-	c.readOrWriteText(`,"approval":`, &d.Approval)
-	c.readOrWriteText(`,"profile":`, &d.Profile)
-	c.readOrWriteText(`,"config_revision":`, &d.ConfigRevision)
-	if c.reading {
-		d.DecisionFacts.ReadRecordMember(c.name, c.value)
-	} else {
-		c.out = d.DecisionFacts.AppendRecordMembers(c.out)
-	}
-}
-
-// readOrWriteLane writes or reads the lane as a list of texts: operation, word, by, argument, and a text of flags with
-// d for declared and u for unread.
-func (d *Decision) readOrWriteLane(c *jsonMemberCodec) {
-	var parts []string
-	if l := d.Lane; l != nil && !c.reading {
-		flags := ""
-		if l.Declared {
-			flags += "d"
-		}
-		if l.Unread {
-			flags += "u"
-		}
-		parts = []string{l.Operation, l.Word, l.By, l.Argument, flags}
-	}
-	c.readOrWriteTexts(`,"lane":`, &parts)
-	if c.reading && len(parts) == 5 {
-		d.Lane = &ArgumentLane{parts[0], parts[1], parts[2], parts[3], strings.Contains(parts[4], "d"), strings.Contains(parts[4], "u")}
-	}
-}
-
-// readOrWriteCallFlags writes or reads three values as one letter each, to save space, because every call has them. The
-// letters are the first letter of the call style, d if an operation was declared, and the first letter of the schema
-// fit. A hyphen represents a missing value.
-func (d *Decision) readOrWriteCallFlags(c *jsonMemberCodec) {
-	switch {
-	case c.isReadingMember(`,"how":`):
-		for i, letter := range []byte(c.parseText(c.value)) {
-			switch {
-			case i == 0:
-				d.Called = wordByFirstLetter(letter, CalledInLane, CalledByName)
-			case i == 1:
-				d.Declared = letter == 'd'
-			case i == 2:
-				d.Arguments = wordByFirstLetter(letter, ArgumentsFit, ArgumentsUnfit)
-			}
-		}
-	case !c.reading && d.Called != "":
-		letters := [...]byte{d.Called[0], '-', '-'}
-		if d.Declared {
-			letters[1] = 'd'
-		}
-		if d.Arguments != "" {
-			letters[2] = d.Arguments[0]
-		}
-		c.out = append(append(append(c.out, `,"how":"`...), letters[:]...), '"')
-	}
-}
-
-// wordByFirstLetter returns the word that begins with letter, or "" if there is none.
-func wordByFirstLetter[T ~string](letter byte, words ...T) (none T) {
-	for _, word := range words {
-		if word[0] == letter {
-			return word
-		}
-	}
-	return none
 }

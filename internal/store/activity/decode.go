@@ -3,7 +3,6 @@ package activity
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -35,15 +34,11 @@ const (
 	responseName  = `,"response":`
 )
 
-// parsePayload reads an entry and returns its arguments and response unparsed. trusted states whether the hash of the
-// entry was checked. p does not refer to the memory of data.
-func parsePayload(data []byte, trusted bool) (p payload, args, response []byte, err error) {
+// parsePayload reads an entry and returns its arguments and response unparsed. p does not refer to the memory of data.
+func parsePayload(data []byte) (p payload, args, response []byte, err error) {
 	head, open, old := splitPayload(data)
 	if old {
 		head, args, response, err = splitOldPayload(data)
-	}
-	if err == nil && !trusted && !json.Valid(head) {
-		err = errMalformedPayload
 	}
 	if err == nil {
 		err = p.readSealedPart(head)
@@ -56,7 +51,7 @@ func parsePayload(data []byte, trusted bool) (p payload, args, response []byte, 
 
 // decodePayload reads one entry completely. The result does not refer to the memory of data.
 func decodePayload(data []byte) (payload, error) {
-	p, args, response, err := parsePayload(data, false)
+	p, args, response, err := parsePayload(data)
 	p.Arguments, p.Response = toValidJSON(args), toValidJSON(response)
 	return p, err
 }
@@ -208,10 +203,9 @@ func eachSearchableTextOfOldPayload(data []byte, fn func(text []byte)) {
 	fn(wirejson.Find(wirejson.Find(metadata, "intent"), "reason"))
 }
 
-// decodeSpoolEntry decodes a line of the spool into the Entry that the Store receives. trusted states whether the hash
-// of the line was checked.
-func decodeSpoolEntry(h Hash, data []byte, trusted bool) (Entry, error) {
-	p, _, _, err := parsePayload(data, trusted)
+// decodeSpoolEntry decodes a line of the spool into the Entry that the Store receives.
+func decodeSpoolEntry(h Hash, data []byte) (Entry, error) {
+	p, _, _, err := parsePayload(data)
 	if err != nil {
 		return Entry{}, err
 	}

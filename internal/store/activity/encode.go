@@ -154,9 +154,9 @@ func (v *erasableFieldValue) appendJSON(dst []byte) []byte {
 // appendEncodedBody appends a whole entry except for its prefix.
 func appendEncodedBody(dst []byte, p *payload, salts *saltPool) encodedBody {
 	start := len(dst)
-	c := jsonMemberCodec{out: append(append(dst, `"kind":`...), kindNames[p.kind]...)}
-	p.readOrWriteMembers(&c)
-	dst = c.out
+	w := memberWriter{append(append(append(dst, `"kind":"`...), kindNames[p.kind]...), '"')}
+	p.writeMembers(&w)
+	dst = w.out
 	var room [len(erasableFields)]erasableFieldValue
 	values := p.erasableFieldValues(&room)
 	if len(values) == 0 {

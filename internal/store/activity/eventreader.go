@@ -248,7 +248,7 @@ func (r *EventReader) readLine(ctx context.Context, dst []EntryEvent, line []byt
 	case seq != r.position.Seq+1:
 		return dst, errGap
 	}
-	e, err := decodeSpoolEntry(hash, data, false)
+	e, err := decodeSpoolEntry(hash, data)
 	if err != nil {
 		return dst, toGapError(err)
 	}

@@ -153,7 +153,7 @@ func (a *ExportAudit) checkLink(seq int64) *Break {
 // FinishAudit returns the first break of the whole export. Call it after everything was added.
 func (a *ExportAudit) FinishAudit() *Break {
 	if h, ok := a.hashBySeq[a.End.Seq]; ok && h != a.End.Hash {
-		return newChainBreak(a.End.Seq, "", "Entry %d is not the one that the export ends with.", a.End.Seq)
+		return newChainBreak(a.End.Seq, "", "Entry %d is not the last entry of the export.", a.End.Seq)
 	}
 	for _, c := range a.otherKeyCheckpoints {
 		if !a.Filtered && !a.known[string(c.Key)] {
@@ -179,7 +179,7 @@ func (a *ExportAudit) FinishAudit() *Break {
 	case a.Key != nil && a.prunedUpTo > 0 && !a.cutSigned && a.signedFrom == 0:
 		return newChainBreak(a.prunedUpTo, "", "The log begins after entry %d, and no signature confirms that earlier entries were pruned.", a.prunedUpTo)
 	case a.Key != nil && seq > 0:
-		return newChainBreak(seq, "", "Entry %d should be signed, and is not.", seq)
+		return newChainBreak(seq, "", "Entry %d must be signed, but is not.", seq)
 	}
 	return nil
 }

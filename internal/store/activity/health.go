@@ -23,7 +23,7 @@ type Health struct {
 func (l *Log) Health() Health {
 	refused, records := l.refusals.floodMessages(), l.store.RecordCount()
 	l.spool.mu.Lock()
-	h := Health{Records: records, Verified: l.verifier.lastResult(), Refused: refused, Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.diskSize()}
+	h := Health{Records: records, Verified: l.verified.Load(), Refused: refused, Backlog: l.spool.durable.seq - l.spool.projected, Spool: l.spool.diskSize()}
 	failure, full := cmp.Or(l.spool.blockedBy, l.spool.writeError), h.Spool >= l.spool.maxBytes
 	storeSick := l.spool.storeError
 	l.spool.mu.Unlock()

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // Options configures a Log. Zero values mean defaults.
@@ -80,8 +83,10 @@ type Log struct {
 	stop     context.CancelFunc
 	watching sync.WaitGroup
 
-	verifier verificationRunner
-	key      *SigningKey
+	verify    func() (Verification, error) // verifies the log until it is closed
+	verifying singleflight.Group           // runs verify once at a time
+	verified  atomic.Pointer[Verified]     // the last result
+	key       *SigningKey
 
 	redacting sync.Mutex // serializes EraseFields
 
@@ -114,6 +119,7 @@ func Open(opt Options, st Store) (*Log, error) {
 		key:      key,
 		progress: &projectionProgress{spool: s, logger: opt.Logger, asked: newWakeSignal(), ended: make(chan struct{})},
 	}
+	l.verify = func() (Verification, error) { return l.verifyChain(ctx) }
 	l.refusals = newRefusalCounter(l.recorder)
 	go l.refusals.run(ctx)
 	p := &projector{
@@ -126,7 +132,7 @@ func Open(opt Options, st Store) (*Log, error) {
 		p.run(ctx)
 	}()
 	l.watching.Go(func() {
-		(&spoolWatcher{s}).watch(ctx, opt.checkEvery, func() {
+		s.watch(ctx, opt.checkEvery, func() {
 			if err := key.restoreDeletedFile(); err != nil {
 				opt.Logger.Error("the key of the activity log was deleted and cannot be written again", "error", err)
 			}
@@ -186,11 +192,11 @@ func (l *Log) End(id string, o Outcome) error {
 // Close projects the remaining entries and closes the spool. Records without an outcome become interrupted at the next
 // start. If ctx ends first, the remaining entries are projected at the next start.
 func (l *Log) Close(ctx context.Context) error {
-	l.verifier.close()
 	l.refusals.writeCounts(time.Now(), true)
 	l.outcomes.retryWaiting()
 	flushed := l.progress.waitProjected(ctx)
 	l.stop()
+	_, _, _ = l.verifying.Do("", func() (any, error) { return nil, newUnreadableError(errClosed) }) // waits for a running verification
 	<-l.progress.ended
 	<-l.refusals.done
 	l.watching.Wait()

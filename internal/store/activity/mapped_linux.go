@@ -62,7 +62,7 @@ func (m *mappedFile) Reserve(size int64) (int64, error) {
 			err = syscall.Fallocate(int(m.f.Fd()), 0, m.reserved, n)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("reserve room for the activity log: %w", err)
+			return 0, fmt.Errorf("reserve disk space for the activity log: %w", err)
 		}
 		m.reserved += n
 	}

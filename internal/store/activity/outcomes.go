@@ -73,7 +73,7 @@ func (e *outcomeWriter) keepUntilWritable(d entryDraft, p *payload) {
 	}
 	e.waiting = append(e.waiting, d)
 	if err := e.spool.backUpOutcome(&d); err != nil {
-		e.logger.Warn("an outcome that cannot be written would not outlive the process", "error", err)
+		e.logger.Warn("an outcome cannot be written, and is lost if the process ends", "error", err)
 	}
 	e.spool.projectorWake.wake()
 }

@@ -122,7 +122,7 @@ func (p *projector) resumeFromStore(ctx context.Context) error {
 	}
 	if pos.Chain != p.spool.chain {
 		if pos.Chain != "" {
-			notes = append(notes, "The spool was lost or replaced: its chain is not the one that the database continues.")
+			notes = append(notes, "The spool was lost or replaced: its hash chain does not match the database.")
 		}
 		pos = SpoolPosition{Chain: p.spool.chain}
 	}
@@ -311,7 +311,7 @@ func (p *projector) closeReader() {
 	}
 	notes := p.reader.notes
 	if err := p.reader.close(); err != nil {
-		p.recorder.logger.Warn("a segment of the activity log did not close", "error", err)
+		p.recorder.logger.Warn("a segment file of the activity log could not be closed", "error", err)
 	}
 	p.reader = nil
 	p.recorder.recordDamage(notes)

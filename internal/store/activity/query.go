@@ -8,27 +8,43 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"mcpproxy/internal/problem"
 )
 
-// List returns the records that f selects, newest first. They include everything that was appended before the call. If
-// the store cannot write because of its disk, List returns the records of the store and marks the page as incomplete,
-// so that a full disk does not hide them.
-func (l *Log) List(ctx context.Context, f Filter) (RecordPage, error) {
-	behind := l.progress.waitProjected(ctx)
-	if behind != nil && !errors.Is(behind, ErrIO) {
-		return RecordPage{}, behind
-	}
-	var page RecordPage
-	err := retryQuery(func() (err error) {
-		page, err = l.store.List(ctx, f.withMaskedNames())
+// queryStore runs a query, up to three times if the store loses its connections. See toQueryError for the errors.
+func queryStore[T any](ctx context.Context, l *Log, query func() (T, error)) (result T, err error) {
+	err = retryQuery(func() (err error) {
+		result, err = query()
 		return err
 	})
+	return result, l.toQueryError(ctx, err)
+}
+
+// waitForNewest waits until everything that was appended before the call is in the store. If the store cannot write
+// because of its disk, behind is the reason, and queries return what the store has, so that a full disk does not hide
+// the records.
+func (l *Log) waitForNewest(ctx context.Context) (behind, err error) {
+	if err = l.progress.waitProjected(ctx); errors.Is(err, ErrIO) {
+		return err, nil
+	}
+	return nil, err
+}
+
+// List returns the records that f selects, newest first. They include everything that was appended before the call,
+// unless the page is incomplete.
+func (l *Log) List(ctx context.Context, f Filter) (RecordPage, error) {
+	behind, err := l.waitForNewest(ctx)
+	if err != nil {
+		return RecordPage{}, err
+	}
+	page, err := queryStore(ctx, l, func() (RecordPage, error) { return l.store.List(ctx, f.withMaskedNames()) })
 	page.Incomplete = page.Incomplete || behind != nil
 	for i := range page.Records {
 		l.refusals.setCurrentCount(&page.Records[i])
 	}
-	return page, l.toQueryError(ctx, err)
+	return page, err
 }
 
 // Get returns the record with an ID, or with a unique prefix of an ID. It may return the problems NOT_FOUND and
@@ -39,83 +55,57 @@ func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) {
 		return Record{}, problem.Newf(problem.NotFound, "The activity %q does not exist.", idOrPrefix).
 			WithHint("An id looks like 01JG2K4WZ3N8Q5R7T9V1X2Y3Z4; a unique beginning of it is enough.")
 	}
-	behind := l.progress.waitProjected(ctx)
-	if behind != nil && !errors.Is(behind, ErrIO) {
-		return Record{}, behind
+	behind, err := l.waitForNewest(ctx)
+	if err != nil {
+		return Record{}, err
 	}
-	var r Record
-	err := retryQuery(func() (err error) {
-		r, err = l.store.Get(ctx, prefix)
-		return err
-	})
+	r, err := queryStore(ctx, l, func() (Record, error) { return l.store.Get(ctx, prefix) })
 	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == problem.NotFound && behind != nil {
 		return Record{}, behind // the store may not have the record yet
 	}
 	l.refusals.setCurrentCount(&r)
-	return r, l.toQueryError(ctx, err)
+	return r, err
 }
 
 // CallsByServer returns the number of calls of each server that ended since a time, rounded to whole hours. It does not
 // wait for entries that are not in the database yet.
 func (l *Log) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
-	var calls map[string]int64
-	err := retryQuery(func() (err error) {
-		calls, err = l.store.CallsByServer(ctx, since)
-		return err
-	})
-	return calls, l.toQueryError(ctx, err)
+	return queryStore(ctx, l, func() (map[string]int64, error) { return l.store.CallsByServer(ctx, since) })
 }
 
 // ServerUse returns the usage of each server in the latest hours (see Store.ServerUse).
 func (l *Log) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUsage, error) {
-	var use map[string]ServerUsage
-	err := retryQuery(func() (err error) {
-		use, err = l.store.ServerUse(ctx, now, latest)
-		return err
-	})
-	return use, l.toQueryError(ctx, err)
+	return queryStore(ctx, l, func() (map[string]ServerUsage, error) { return l.store.ServerUse(ctx, now, latest) })
 }
 
 // ToolUse returns the usage of each tool (see Store.ToolUse).
 func (l *Log) ToolUse(ctx context.Context) (map[[2]string]ToolUsage, error) {
-	var use map[[2]string]ToolUsage
-	err := retryQuery(func() (err error) {
-		use, err = l.store.ToolUse(ctx)
-		return err
-	})
-	return use, l.toQueryError(ctx, err)
+	return queryStore(ctx, l, func() (map[[2]string]ToolUsage, error) { return l.store.ToolUse(ctx) })
 }
 
-// Summary counts the calls that q selects. They include everything that was appended before the call.
+// Summary counts the calls that q selects. They include everything that was appended before the call, unless the
+// summary is incomplete.
 func (l *Log) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 	q.Filter, q.Times = q.withMaskedNames(), l.refusals.unwrittenCounts()
-	behind := l.progress.waitProjected(ctx)
-	if behind != nil && !errors.Is(behind, ErrIO) {
-		return Summary{}, behind
+	behind, err := l.waitForNewest(ctx)
+	if err != nil {
+		return Summary{}, err
 	}
-	var s Summary
-	err := retryQuery(func() (err error) {
-		s, err = l.store.Summary(ctx, q)
-		return err
-	})
+	s, err := queryStore(ctx, l, func() (Summary, error) { return l.store.Summary(ctx, q) })
 	s.Incomplete = s.Incomplete || behind != nil
-	return s, l.toQueryError(ctx, err)
+	return s, err
 }
 
 // Sessions returns a page of the sessions that have records in a period.
 func (l *Log) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error) {
 	q.Times = l.refusals.unwrittenCounts()
-	behind := l.progress.waitProjected(ctx)
-	if behind != nil && !errors.Is(behind, ErrIO) {
-		return SessionPage{}, behind
+	behind, err := l.waitForNewest(ctx)
+	if err != nil {
+		return SessionPage{}, err
 	}
-	var p SessionPage
-	err := retryQuery(func() (err error) {
-		p, err = l.store.Sessions(ctx, q)
-		return err
-	})
+	p, err := queryStore(ctx, l, func() (SessionPage, error) { return l.store.Sessions(ctx, q) })
 	p.Incomplete = p.Incomplete || behind != nil
-	return p, l.toQueryError(ctx, err)
+	return p, err
 }
 
 // SelectsAll reports whether the filter selects all records. It ignores the paging fields.
@@ -140,7 +130,7 @@ func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) 
 			return failed
 		})
 		if err != nil && given { // fn must not receive a record twice
-			return fmt.Errorf("the records after those that were read: %v", err)
+			return fmt.Errorf("could not read further records: %v", err)
 		}
 		return err
 	})
@@ -154,46 +144,25 @@ func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) 
 // appended before the call. It does not block other operations. Concurrent callers share one verification, which
 // continues if a caller stops waiting.
 func (l *Log) Verify(ctx context.Context) (Verification, error) {
-	v := l.startOrJoinVerification()
 	select {
-	case <-v.done:
-		return v.found, v.err
+	case r := <-l.startOrJoinVerification():
+		v, _ := r.Val.(Verification)
+		return v, r.Err
 	case <-ctx.Done():
 		return Verification{}, ctx.Err()
 	}
 }
 
-// startOrJoinVerification returns the running verification, or starts a new one.
-func (l *Log) startOrJoinVerification() *runningVerification {
-	l.verifier.mu.Lock()
-	defer l.verifier.mu.Unlock()
-	if l.verifier.running != nil {
-		return l.verifier.running
-	}
-	v := &runningVerification{done: make(chan struct{})}
-	if l.verifier.closed {
-		v.err = newUnreadableError(errClosed)
-		close(v.done)
-		return v
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	l.verifier.running, l.verifier.stop = v, stop
-	l.watching.Go(func() {
-		defer stop()
-		v.found, v.err = l.verifyChain(ctx)
-		l.verifier.mu.Lock()
-		l.verifier.running = nil
-		if v.err == nil {
-			l.verifier.last = &Verified{At: v.found.At, OK: v.found.OK}
-		}
-		l.verifier.mu.Unlock()
-		close(v.done)
-	})
-	return v
+// startOrJoinVerification starts a verification unless one is running. The channel receives its result.
+func (l *Log) startOrJoinVerification() <-chan singleflight.Result {
+	return l.verifying.DoChan("", func() (any, error) { return l.verify() })
 }
 
 // verifyChain checks the spool, the chain of the store and, in a shared store, the chains of the other instances.
 func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
+	if ctx.Err() != nil {
+		return Verification{}, newUnreadableError(errClosed)
+	}
 	began := time.Now()
 	m := l.spool.snapshot()
 	if err := l.progress.waitProjected(ctx); err != nil {
@@ -217,13 +186,8 @@ func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
 	if err == nil {
 		c.checkEnd(end, m.end.Chain)
 	}
-	if c.first == nil && inSpool == nil {
-		if inSpool, err = m.findUnrecordedErasure(&c.erasureCheck); err != nil {
-			return Verification{}, err
-		}
-	}
-	if inSpool != nil && (c.first == nil || inSpool.Seq < c.first.Seq) {
-		c.first = inSpool
+	if err := c.addSpoolBreak(&m, inSpool); err != nil {
+		return Verification{}, err
 	}
 	entries := c.entries
 	if o, ok := l.store.(SharedStore); ok && c.first == nil {
@@ -236,6 +200,7 @@ func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
 	if c.first != nil {
 		l.logger.Error("the activity log was changed", "entry", c.first.Seq, "reason", c.first.Reason)
 	}
+	l.verified.Store(&Verified{At: began.UTC(), OK: c.first == nil})
 	return Verification{OK: c.first == nil, Records: records, Entries: entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), Signer: l.key.String(), FirstBreak: c.first}, nil
 }
 

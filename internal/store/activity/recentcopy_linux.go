@@ -61,7 +61,7 @@ func openRecentCopy(path string) (r *recentCopy, left [2][]byte, safe int64, err
 	}
 	// Allocate all pages. Without this, writing to a missing page could cause a memory fault.
 	if err := syscall.Fallocate(int(file.Fd()), 0, 0, size); err != nil {
-		return fail(fmt.Errorf("reserve room for the newest entries in %s: %w", path, err))
+		return fail(fmt.Errorf("reserve disk space for the newest entries in %s: %w", path, err))
 	}
 	ends, err := openPrivateFile(path + ".ends")
 	if err != nil {
@@ -85,7 +85,7 @@ func openPrivateFile(path string) (*ondisk.LockedFile, error) {
 	var st syscall.Stat_t
 	err = syscall.Fstat(int(f.Fd()), &st)
 	if err == nil && (st.Mode&syscall.S_IFMT != syscall.S_IFREG || st.Mode&0o077 != 0 || int(st.Uid) != os.Geteuid() || st.Nlink != 1) {
-		err = fmt.Errorf("%s is not a file of this user alone", path)
+		err = fmt.Errorf("%s must be a regular file that only this user can access", path)
 	}
 	var locked *ondisk.LockedFile
 	if err == nil {

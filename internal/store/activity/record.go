@@ -10,7 +10,7 @@
 //     are written
 //   - recorder.go: the recordWriter, which masks records and writes them into the spool
 //   - codec.go, payload.go, encode.go, decode.go, erasable.go: the JSON of an entry, with its erasable fields and their
-//     commitments
+//     commitments; a member is written by hand and read with encoding/json
 //   - entry.go, chain.go: an entry, its facts and its hash
 //   - spool.go, spool_write.go, queue.go: append entries, and keep the newest in memory
 //   - spooldir.go, segment.go, spoolfile.go, mapped_linux.go: the directory, segments and open files of the spool

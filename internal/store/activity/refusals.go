@@ -222,7 +222,7 @@ func (f *refusalCounter) countRepeat(k *countedRefusal, r *Record, at, now time.
 	k.last = at
 }
 
-const othersMessage = "refused calls of more kinds than are recorded one by one (1,000 an hour for one actor, 250 for one connection)"
+const othersMessage = "refused calls above the limit of records (1,000 per actor and hour, 250 per connection)"
 
 // countWithoutOwnRecord counts a refusal in the shared record, without writing a separate record.
 func (f *refusalCounter) countWithoutOwnRecord(w *actorRefusalWindow, r *Record, now time.Time) error {
@@ -334,7 +334,7 @@ func (k *countedRefusal) furtherRefusalsMessage() string {
 	if len(k.names) >= maxNames {
 		more = "more than "
 	}
-	return fmt.Sprintf("%d further refusals of %s%d names: %s.", k.times, more, len(k.names), othersMessage)
+	return fmt.Sprintf("%d further refusals, of %s%d different tools: %s.", k.times, more, len(k.names), othersMessage)
 }
 
 // run writes the counts when they are due, until ctx ends.

@@ -110,7 +110,7 @@ func TestVariedRefusalsDoNotFillTheLog(t *testing.T) {
 	if times != calls {
 		t.Errorf("the records count %d refusals", times)
 	}
-	want := fmt.Sprintf("%d further refusals of more than %d names", calls-maxRefusals, maxNames)
+	want := fmt.Sprintf("%d further refusals, of more than %d different tools", calls-maxRefusals, maxNames)
 	if !strings.HasPrefix(others, want) || !flood || len(l.Health().Refused) != 1 || l.Health().Degraded {
 		t.Errorf("further refusals = %q, want %s; flood recorded = %t; health = %+v", others, want, flood, l.Health())
 	}

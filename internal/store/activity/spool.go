@@ -134,7 +134,7 @@ func (s *spool) entryRejectionReason(d *entryDraft) error {
 	case s.storeError != nil:
 		return s.storeError
 	case s.diskSize() >= s.maxBytes:
-		return fmt.Errorf("the spool holds its limit of %d bytes that are not in the database yet", s.maxBytes)
+		return fmt.Errorf("the spool has reached its limit of %d bytes, which are not in the database yet", s.maxBytes)
 	}
 	return nil
 }
@@ -291,7 +291,7 @@ func (s *spool) pruneSegments(ctx context.Context, seq int64, least int, sync fu
 		s.segments = s.segments[1:]
 		s.mu.Unlock()
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			s.logger.Warn("a segment of the activity log cannot be removed", "error", err)
+			s.logger.Warn("a segment file of the activity log cannot be removed", "error", err)
 		}
 	}
 	return nil

@@ -365,8 +365,7 @@ func appendConcurrently(s *spool) (ok []string, failed int) {
 	return ok, failed
 }
 
-// TestReadingWaitsForUnsyncedEntries removes entries that are not known to be on the disk from the files, in several
-// ways, as a failing disk could.
+// TestReadingWaitsForUnsyncedEntries removes unsynced entries from the files in several ways, as a failing disk could.
 func TestReadingWaitsForUnsyncedEntries(t *testing.T) {
 	for name, lose := range map[string]func(lines [][]byte){
 		"the end":              func(lines [][]byte) { clearAll(lines[6:]) },

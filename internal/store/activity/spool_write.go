@@ -239,7 +239,7 @@ func (s *spool) syncFiles() (target chainLink, err error) {
 	for _, f := range retired {
 		err = errors.Join(err, f.Sync())
 		if err := f.Close(); err != nil {
-			s.logger.Warn("a segment of the activity log did not close", "error", err)
+			s.logger.Warn("a segment file of the activity log could not be closed", "error", err)
 		}
 	}
 	if file != nil && !known {

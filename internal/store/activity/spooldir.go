@@ -136,7 +136,7 @@ func (d *spoolDir) keepSegmentsUpTo(seq int64, there []*segment) (kept []*segmen
 			kept = append(kept, seg)
 		case seg.path != segmentPath(d.dir, seq+1):
 			if err := os.Remove(seg.path); err != nil {
-				d.logger.Warn("a segment of the activity log cannot be removed", "error", err)
+				d.logger.Warn("a segment file of the activity log cannot be removed", "error", err)
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func (d *spoolDir) cutTornEnd(last *segment, t *chainTail, rest []byte) (note st
 	t.needsNewSegment = t.needsNewSegment || err != nil
 	switch {
 	case ordinary:
-		d.logger.Info("the end of an entry that was being written when the process was killed is cut off", "bytes", size)
+		d.logger.Info("removed an incomplete entry at the end of the spool: the process was killed while it wrote the entry", "bytes", size)
 		return ""
 	case err != nil:
 		return fmt.Sprintf("The spool ends in %d bytes that are not an entry; it continues in a new segment.", size)

@@ -45,7 +45,7 @@ func (f *plainFile) Reserve(size int64) (int64, error) {
 	size = (size + windowSize - 1) / windowSize * windowSize
 	known, err := reserveDiskBlocks(f.File, size)
 	if err != nil {
-		return 0, fmt.Errorf("reserve room for the activity log: %w", err)
+		return 0, fmt.Errorf("reserve disk space for the activity log: %w", err)
 	}
 	if !known {
 		size = math.MaxInt64

@@ -151,7 +151,7 @@ func (r *spoolReader) readEntry() (Entry, error) {
 }
 
 // errNotOnDisk means that a part of the spool was written, but is missing and was never known to be on the disk.
-var errNotOnDisk = errors.New("the newest entries of the spool are not on the disk")
+var errNotOnDisk = errors.New("the newest entries of the spool are missing on the disk")
 
 // checkOnDisk returns an error if an entry up to upTo is missing and was not known to be on the disk.
 func (r *spoolReader) checkOnDisk(upTo int64) error {
@@ -226,7 +226,7 @@ func (r *spoolReader) parseLine(line []byte) (e Entry, ok bool, err error) {
 		return e, false, r.saveDamagedBytes(line)
 	}
 	linked := r.hashKnown && isNextInChain(r.position.Hash, data, h)
-	if e, err = decodeSpoolEntry(h, data, linked); err != nil {
+	if e, err = decodeSpoolEntry(h, data); err != nil {
 		return e, false, r.saveDamagedBytes(line)
 	}
 	if e.Seq >= r.snapshot.firstSeqOfNextSegment(r.position.Segment) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 )
 
@@ -32,39 +31,6 @@ type Break struct {
 type Verified struct {
 	At time.Time `json:"at"`
 	OK bool      `json:"ok"`
-}
-
-// verificationRunner runs one verification at a time.
-type verificationRunner struct {
-	mu      sync.Mutex           // guards the fields below
-	running *runningVerification // nil if no verification is running
-	stop    context.CancelFunc
-	closed  bool
-	last    *Verified
-}
-
-// runningVerification is a verification that is running. Its result is set when done is closed.
-type runningVerification struct {
-	done  chan struct{}
-	found Verification
-	err   error
-}
-
-// close stops a running verification and prevents new ones.
-func (v *verificationRunner) close() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.closed = true
-	if v.running != nil {
-		v.stop()
-	}
-}
-
-// lastResult returns the result of the last verification, or nil if there is none yet.
-func (v *verificationRunner) lastResult() *Verified {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.last
 }
 
 // firstBreak returns the first entry in the spool that breaks the chain.
@@ -100,15 +66,20 @@ func VerifyClosedLog(dir string, chain ChainReader) (*Break, error) {
 	if err == nil {
 		c.checkEnd(end, end.Chain)
 	}
+	err = c.addSpoolBreak(&m, inSpool)
+	return c.first, err
+}
+
+// addSpoolBreak sets the first break to inSpool, the first break in the spool m, if that is earlier. If there is no
+// break, it checks the erased fields in the spool.
+func (c *chainChecker) addSpoolBreak(m *spoolSnapshot, inSpool *Break) (err error) {
 	if c.first == nil && inSpool == nil {
-		if inSpool, err = m.findUnrecordedErasure(&c.erasureCheck); err != nil {
-			return nil, err
-		}
+		inSpool, err = m.findUnrecordedErasure(&c.erasureCheck)
 	}
 	if inSpool != nil && (c.first == nil || inSpool.Seq < c.first.Seq) {
 		c.first = inSpool
 	}
-	return c.first, nil
+	return err
 }
 
 // findSpoolBreak returns the first break in a spool that no process has open. The returned snapshot ends with the last

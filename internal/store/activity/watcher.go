@@ -16,12 +16,9 @@ const (
 	stalledAfter = 10 * time.Second
 )
 
-// spoolWatcher checks the spool and repairs it. It is needed because writing through a mapping reports no error when
-// the disk fails, and because a deleted file can still be written to.
-type spoolWatcher struct{ *spool }
-
-// watch checks the spool until ctx ends. It calls afterCheck after each check.
-func (w *spoolWatcher) watch(ctx context.Context, every time.Duration, afterCheck func()) {
+// watch checks the spool, and repairs it, until ctx ends. It calls afterCheck after each check. It is needed because
+// writing through a mapping reports no error when the disk fails, and because a deleted file can still be written to.
+func (s *spool) watch(ctx context.Context, every time.Duration, afterCheck func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -29,106 +26,106 @@ func (w *spoolWatcher) watch(ctx context.Context, every time.Duration, afterChec
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-w.checkWake:
+		case <-s.checkWake:
 		}
-		w.checkAndRepair()
+		s.checkAndRepair()
 		afterCheck()
 	}
 }
 
 // checkAndRepair checks that the files of the spool exist and can be written, and that appended entries are on the
 // disk. If a check fails, it blocks new records until the spool is repaired.
-func (w *spoolWatcher) checkAndRepair() {
-	w.mu.Lock()
-	closed := w.closed
-	w.mu.Unlock()
+func (s *spool) checkAndRepair() {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
 	if closed {
 		return
 	}
 	stalled := time.AfterFunc(stalledAfter, func() {
-		w.blockNewRecords(fmt.Errorf("the disk of %s has not responded for %s", w.dir, stalledAfter))
+		s.blockNewRecords(fmt.Errorf("the disk of %s has not responded for %s", s.dir, stalledAfter))
 	})
 	defer stalled.Stop()
-	target, syncErr := w.syncFiles()
-	err := w.probeDisk(w.lock)      // after the sync, because a sync may seem to succeed on a failing disk
-	gone, lostErr := w.checkFiles() // after the sync, because synced entries count only if their files exist
+	target, syncErr := s.syncFiles()
+	err := s.probeDisk(s.lock)      // after the sync, because a sync may seem to succeed on a failing disk
+	gone, lostErr := s.checkFiles() // after the sync, because synced entries count only if their files exist
 	if err = errors.Join(err, syncErr, lostErr); err == nil {
-		w.markSynced(target)
+		s.markSynced(target)
 	}
 	if err != nil {
-		w.blockNewRecords(err)
+		s.blockNewRecords(err)
 	}
-	w.mu.Lock()
-	ill, failing := w.blockedBy != nil, w.writeError != nil
-	w.mu.Unlock()
+	s.mu.Lock()
+	ill, failing := s.blockedBy != nil, s.writeError != nil
+	s.mu.Unlock()
 	switch {
 	case ill && (err == nil || gone): // a repair may succeed
-		if err = w.repairSpool(gone); err != nil {
-			w.blockNewRecords(err)
+		if err = s.repairSpool(gone); err != nil {
+			s.blockNewRecords(err)
 		}
 	case failing && err == nil:
-		w.checkIfWritableAgain()
+		s.checkIfWritableAgain()
 	}
-	w.replaceDeletedCopy()
-	w.markSafeInCopy()
+	s.replaceDeletedCopy()
+	s.markSafeInCopy()
 }
 
 // replaceDeletedCopy creates a new second copy if the file of the old one was deleted. This happens at the end of a
 // user's login session, which clears the directory.
-func (w *spoolWatcher) replaceDeletedCopy() {
-	if w.recent.file == nil {
+func (s *spool) replaceDeletedCopy() {
+	if s.recent.file == nil {
 		return
 	}
-	path := w.recent.file.Name()
-	if ok, err := ondisk.IsFileStillAtPath(path, w.recent.file.File); ok || err != nil {
+	path := s.recent.file.Name()
+	if ok, err := ondisk.IsFileStillAtPath(path, s.recent.file.File); ok || err != nil {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for w.writing {
-		w.writeDone.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.writing {
+		s.writeDone.Wait()
 	}
-	if w.closed || w.blockedBy != nil {
+	if s.closed || s.blockedBy != nil {
 		return // the next check tries again
 	}
 	// Sync the entries that only the old copy has.
-	for _, f := range w.listOpenFiles() {
+	for _, f := range s.listOpenFiles() {
 		if err := f.Sync(); err != nil {
-			w.blockedBy = err
+			s.blockedBy = err
 			return
 		}
 	}
-	w.synced = w.durable
-	carry, ok := w.recent.newestLines(min(w.synced.seq, w.projected))
-	if err := w.recent.close(false); err != nil {
-		w.logger.Debug("the second copy of the newest entries did not close", "error", err)
+	s.synced = s.durable
+	carry, ok := s.recent.newestLines(min(s.synced.seq, s.projected))
+	if err := s.recent.close(false); err != nil {
+		s.logger.Debug("the file with the second copy of the newest entries could not be closed", "error", err)
 	}
 	next, _, _, err := openRecentCopy(path)
 	if err != nil {
-		w.logger.Warn("the newest entries are stored in one location only", "error", err)
+		s.logger.Warn("the newest entries are stored in one location only", "error", err)
 		next = newInProcessCopy()
 	}
-	w.recent = next
+	s.recent = next
 	if ok && len(carry.lines) > 0 && next.makeRoom(len(carry.lines), 0) {
-		err := next.appendRanges(w.chain, carry.prev, carry.last, carry.at, []blockRange{{data: carry.lines}})
+		err := next.appendRanges(s.chain, carry.prev, carry.last, carry.at, []blockRange{{data: carry.lines}})
 		if err != nil {
-			w.logger.Warn("the newest entries are stored in one location only", "error", err)
+			s.logger.Warn("the newest entries are stored in one location only", "error", err)
 		}
 	}
 }
 
 // checkFiles checks that the files exist and that their names still refer to the open files. gone reports whether a
 // file was deleted or replaced.
-func (w *spoolWatcher) checkFiles() (gone bool, err error) {
-	m := w.snapshot()
-	if ok, err := ondisk.IsFileStillAtPath(w.lockPath(), w.lock.File); err != nil || !ok {
-		return err == nil, errors.Join(err, fmt.Errorf("%s was deleted or replaced", w.dir))
+func (s *spool) checkFiles() (gone bool, err error) {
+	m := s.snapshot()
+	if ok, err := ondisk.IsFileStillAtPath(s.lockPath(), s.lock.File); err != nil || !ok {
+		return err == nil, errors.Join(err, fmt.Errorf("%s was deleted or replaced", s.dir))
 	}
 	for i, seg := range m.segments {
 		info, err := os.Stat(seg.path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			if w.isPruned(seg.first) {
+			if s.isPruned(seg.first) {
 				continue
 			}
 			return true, fmt.Errorf("%s was deleted", seg.path)
@@ -147,27 +144,27 @@ func (w *spoolWatcher) checkFiles() (gone bool, err error) {
 }
 
 // isPruned reports whether a segment is no longer in the list.
-func (w *spoolWatcher) isPruned(first int64) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.segments) == 0 || first < w.segments[0].first
+func (s *spool) isPruned(first int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.segments) == 0 || first < s.segments[0].first
 }
 
 // markSynced records that a check found the entries up to target on the disk.
-func (w *spoolWatcher) markSynced(target chainLink) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.blockedBy == nil && target.seq > w.synced.seq {
-		w.synced = target
+func (s *spool) markSynced(target chainLink) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blockedBy == nil && target.seq > s.synced.seq {
+		s.synced = target
 	}
 }
 
 // checkIfWritableAgain tries to write, so that the log becomes healthy again even if there are no calls.
-func (w *spoolWatcher) checkIfWritableAgain() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for !w.closed {
-		done, err := w.prepareRoom(int64(w.expectedOutcomes+1)*outcomeRoom, false)
+func (s *spool) checkIfWritableAgain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.closed {
+		done, err := s.prepareRoom(int64(s.expectedOutcomes+1)*outcomeRoom, false)
 		if err != nil {
 			return
 		}
@@ -175,92 +172,92 @@ func (w *spoolWatcher) checkIfWritableAgain() {
 			break
 		}
 	}
-	w.writeError = nil
+	s.writeError = nil
 }
 
 // markSafeInCopy records in the second copy which entries are stored safely elsewhere.
-func (w *spoolWatcher) markSafeInCopy() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.writing && !w.closed {
-		w.recent.markSafe(min(w.synced.seq, w.projected))
+func (s *spool) markSafeInCopy() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.writing && !s.closed {
+		s.recent.markSafe(min(s.synced.seq, s.projected))
 	}
 }
 
 // repairSpool repairs the spool. It writes the entries that may be lost from the second copy into a new segment.
-func (w *spoolWatcher) repairSpool(gone bool) error {
-	if err := w.relockDir(); err != nil {
+func (s *spool) repairSpool(gone bool) error {
+	if err := s.relockDir(); err != nil {
 		return err
 	}
-	if err := w.probeDisk(w.lock); err != nil {
+	if err := s.probeDisk(s.lock); err != nil {
 		return err
 	}
-	w.mu.Lock()
-	for w.writing {
-		w.writeDone.Wait()
+	s.mu.Lock()
+	for s.writing {
+		s.writeDone.Wait()
 	}
-	if w.closed {
-		w.mu.Unlock()
+	if s.closed {
+		s.mu.Unlock()
 		return nil
 	}
-	w.writing = true
-	base, owed, was := min(w.synced.seq, w.projected), w.expectedOutcomes, w.blockedBy
-	w.mu.Unlock()
+	s.writing = true
+	base, owed, was := min(s.synced.seq, s.projected), s.expectedOutcomes, s.blockedBy
+	s.mu.Unlock()
 
-	there, base, err := w.listChainSegments(w.chain, base)
-	again, ok := w.recent.newestLines(base)
-	if !ok || again.last != w.durable {
-		again = chainLines{prev: w.durable, last: w.durable, at: w.ids.ms}
+	there, base, err := s.listChainSegments(s.chain, base)
+	again, ok := s.recent.newestLines(base)
+	if !ok || again.last != s.durable {
+		again = chainLines{prev: s.durable, last: s.durable, at: s.ids.ms}
 	}
 	var next writeTarget
 	if err == nil {
-		next, err = w.createReplacementSegment(w.chain, again, int64(owed+1)*outcomeRoom)
+		next, err = s.createReplacementSegment(s.chain, again, int64(owed+1)*outcomeRoom)
 	}
 
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.writing = false
-	w.writeDone.Broadcast()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writing = false
+	s.writeDone.Broadcast()
 	if err != nil {
 		return err
 	}
 	if gone {
-		w.deletedAt = time.Now()
+		s.deletedAt = time.Now()
 	}
-	w.segments = w.keepSegmentsUpTo(again.prev.seq, there)
-	w.closeAbandonedFiles()
-	w.switchWriteTarget(next)
-	w.synced, w.blockedBy, w.writeError = w.durable, nil, nil
-	w.logger.Info("the activity log is stored again", "after", was, "written_again", again.last.seq-again.prev.seq)
+	s.segments = s.keepSegmentsUpTo(again.prev.seq, there)
+	s.closeAbandonedFiles()
+	s.switchWriteTarget(next)
+	s.synced, s.blockedBy, s.writeError = s.durable, nil, nil
+	s.logger.Info("the activity log is stored again", "after", was, "written_again", again.last.seq-again.prev.seq)
 	return nil
 }
 
 // closeAbandonedFiles closes files whose state on the disk is unknown. All entries that count were written to other
 // files.
-func (w *spoolWatcher) closeAbandonedFiles() {
-	for _, f := range w.listOpenFiles() {
+func (s *spool) closeAbandonedFiles() {
+	for _, f := range s.listOpenFiles() {
 		if err := f.Close(); err != nil {
-			w.logger.Debug("a segment of the activity log did not close", "error", err)
+			s.logger.Debug("a segment file of the activity log could not be closed", "error", err)
 		}
 	}
-	w.fullSegments, w.file = nil, nil
+	s.fullSegments, s.file = nil, nil
 }
 
 // relockDir locks the directory again after it was deleted and recreated.
-func (w *spoolWatcher) relockDir() error {
-	if ok, err := ondisk.IsFileStillAtPath(w.lockPath(), w.lock.File); err == nil && ok {
+func (s *spool) relockDir() error {
+	if ok, err := ondisk.IsFileStillAtPath(s.lockPath(), s.lock.File); err == nil && ok {
 		return nil
 	}
-	lock, err := w.lockDir()
+	lock, err := s.lockDir()
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	old := w.lock
-	w.lock = lock
-	w.mu.Unlock()
+	s.mu.Lock()
+	old := s.lock
+	s.lock = lock
+	s.mu.Unlock()
 	if err := old.Close(); err != nil {
-		w.logger.Warn("the lock of the activity log did not close", "error", err)
+		s.logger.Warn("the lock file of the activity log could not be closed", "error", err)
 	}
 	return nil
 }

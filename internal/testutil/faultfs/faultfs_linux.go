@@ -40,10 +40,10 @@ func SkipUnlessAvailable(t interface {
 	t.Helper()
 	err := CheckAvailable()
 	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatalf("faults of file systems cannot be made here: %v", err)
+		t.Fatalf("file system faults cannot be simulated here: %v", err)
 	}
 	if err != nil {
-		t.Skipf("faults of file systems cannot be made here: %v", err)
+		t.Skipf("file system faults cannot be simulated here: %v", err)
 	}
 }
 

@@ -60,8 +60,8 @@ var shared struct {
 	users  int
 }
 
-// SharedServer returns a server that the tests of the process share, each with databases of its own. It is
-// started for the first one, and removed when no test uses it.
+// SharedServer returns a server that the tests of the process share. Each test has its own databases. It is started for
+// the first one, and removed when no test uses it.
 func SharedServer(t testing.TB) *Server {
 	t.Helper()
 	skipIfShort(t)

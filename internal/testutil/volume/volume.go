@@ -7,7 +7,7 @@
 //   - MCPPROXY_TEST_VOLUME=full runs every test at its full number, except under the race
 //     detector, which is about ten times slower and reports nothing new about a single goroutine.
 //   - MCPPROXY_TEST_SEED=random takes a new seed for each test. A number repeats a run.
-//   - MCPPROXY_TEST_NIGHTLY=all also runs tests that need programs of others. A comma-separated
+//   - MCPPROXY_TEST_NIGHTLY=all also runs tests that need third-party programs. A comma-separated
 //     list of topics, such as clients,peers, runs the tests of these topics.
 //
 // A test logs the seed it used as a command that can be pasted. Only tests import this package.

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestNoCallWithoutAPermit: on any kind of Surface, a call of a tool without a decision reaches no server, neither by a
+// TestNoCallWithoutAPermit checks that on every Surface, a tool call without a decision reaches no server, neither as a
 // single request nor in a session.
 func TestNoCallWithoutAPermit(t *testing.T) {
 	t.Parallel()

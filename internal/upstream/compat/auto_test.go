@@ -209,8 +209,8 @@ func (p *player) moved() {
 	}
 }
 
-// TestTwoCallsThatAsk: two clients share a server, and each has a call in flight that asks. No question reaches the wrong
-// client. From then on each client has a session of its own, where both questions are answered.
+// TestTwoCallsThatAsk: two clients share a server, and each has a call in flight that asks. No question reaches the
+// wrong client. From then on, each client has its own session, in which both questions are answered.
 func TestTwoCallsThatAsk(t *testing.T) {
 	t.Parallel()
 	for _, spec := range quizzes(t) {
@@ -255,8 +255,8 @@ func TestTwoCallsThatAsk(t *testing.T) {
 	}
 }
 
-// TestNeedIsLearned: clients share one process. After the first question, only those that can answer such questions get one
-// of their own. A new server with the known need gives it to them at once.
+// TestNeedIsLearned: clients share one process. After the first question, only clients that can answer such questions
+// get their own session. A new server with the known need gives it to them at once.
 func TestNeedIsLearned(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -316,8 +316,8 @@ func TestNeedIsLearned(t *testing.T) {
 	}
 }
 
-// TestQuestionsAboutTheSession: questions that are not about a single request are refused on a shared connection, and make
-// clients get a session of their own.
+// TestQuestionsAboutTheSession checks that questions that do not belong to a single request are refused on a shared
+// connection, and that clients then get their own sessions.
 func TestQuestionsAboutTheSession(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -327,8 +327,11 @@ func TestQuestionsAboutTheSession(t *testing.T) {
 		f.untilReady(t, spec.Name, 0)
 		for tool, capabilities := range map[string]string{"url": `{"elicitation":{"form":{},"url":{}}}`, "roots": `{"roots":{}}`} {
 			p := f.player(t, spec.Name, "p", capabilities)
-			if got := p.must(tool, ""); got != refused {
-				t.Errorf("%s, %s: %q", spec.Name, tool, got)
+			first := map[bool]int{true: 2, false: 1}[tool == "roots" && spec.Name == "stdio"] // the first may be the one of the start
+			for n := range first {
+				if got := p.must(tool, ""); got != refused {
+					t.Errorf("%s, %s, question %d: %q", spec.Name, tool, n, got)
+				}
 			}
 			p.moved()
 			p.open(capabilities)
@@ -339,8 +342,8 @@ func TestQuestionsAboutTheSession(t *testing.T) {
 	}
 }
 
-// TestStateNeedsOwnSessions: a server that keeps state for each session gives each client its own, also to one that cannot be
-// asked.
+// TestStateNeedsOwnSessions checks that each client of a server with state per session gets its own session, even a
+// client that cannot be asked.
 func TestStateNeedsOwnSessions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -478,8 +481,8 @@ func TestQuestionsUnderLoad(t *testing.T) {
 	}
 }
 
-// TestForeignAnswer: a client cannot answer a question of another client, whatever ID it uses, and a late answer goes
-// nowhere.
+// TestForeignAnswer checks that a client cannot answer a question to another client with any ID, and that a late answer
+// is discarded.
 func TestForeignAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -110,7 +110,7 @@ func (f serverEndpoint) OpenSession(ctx context.Context, initialize *session.Req
 // checkHeaders rejects a request with invalid HTTP headers.
 func checkHeaders(r *session.Request) error {
 	if err := transport.CheckHeaders(r.Headers); err != nil {
-		return problem.New(problem.InvalidRequest, "The request cannot be passed on: "+err.Error(), "")
+		return problem.New(problem.InvalidRequest, "The request cannot be forwarded: "+err.Error(), "")
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (c *serverClients) OnNotification(method string, params json.RawMessage) bo
 	return c.sharing.deliverToClients(method, params)
 }
 
-// OnNeedLearned ends the sessions of clients that need one of their own from now on, as soon as they have no request in
+// OnNeedLearned ends the sessions of clients that now need their own session, as soon as they have no request in
 // flight.
 func (c *serverClients) OnNeedLearned() {
 	on := c.sharing.connection()
@@ -186,7 +186,7 @@ func (c *serverClients) openSession(ctx context.Context, initialize *session.Req
 		case !c.sv.NeedsOwnSession(on, wirejson.Find(initialize.Params, "capabilities"), !initialize.WithoutTasks):
 			s, reply, err := c.openSessionOfKind(ctx, initialize, kindShared)
 			if s != nil {
-				s.shared.setMovable()
+				s.shared.allowMoveToOwnSession()
 				if s.needsOwn(on) { // learned in the meantime
 					s.moveAway()
 				}

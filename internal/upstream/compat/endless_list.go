@@ -29,7 +29,7 @@ func (c *serverClients) endEndlessList(r *session.Request, reply *session.Reply)
 		return
 	}
 	asked, next := wirejson.Find(r.Params, "cursor"), wirejson.Find(reply.Result, "nextCursor")
-	if !c.pages.leadsBack(r.Method, cursorText(asked), cursorText(next)) {
+	if !c.pages.closesCycle(r.Method, cursorText(asked), cursorText(next)) {
 		return
 	}
 	reply.Result = wirejson.DropMember(reply.Result, "nextCursor")
@@ -45,9 +45,9 @@ func cursorText(cursor []byte) string {
 	return string(cursor)
 }
 
-// leadsBack reports whether the page at cursor next is known to lead back to the page at cursor asked. Otherwise it
+// closesCycle reports whether the page at cursor next is known to lead back to the page at cursor asked. Otherwise it
 // stores that asked leads to next. The first page has no cursor: a client that requests it starts a new listing.
-func (g *pageGraph) leadsBack(method, asked, next string) bool {
+func (g *pageGraph) closesCycle(method, asked, next string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if asked == "" || next == "" {

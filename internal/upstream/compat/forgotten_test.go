@@ -14,7 +14,7 @@ import (
 )
 
 // TestForgottenSessionsOfClients: a server has forgotten sessions of single clients. A modern client does not notice
-// it. A legacy client is told to open a new session.
+// it. A legacy client must open a new session.
 func TestForgottenSessionsOfClients(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{NoStream: true, OldStatus: true}, mcptest.SampleTools()...)

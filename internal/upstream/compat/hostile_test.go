@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestHostileServersInSessions: whatever a server does in one client's call, the call ends in an answer or a typed
-// error in time. MCPProxy's own connection and those of other clients are not affected.
+// TestHostileServersInSessions checks that a call of one client ends in an answer or a typed error within the time
+// limit, whatever the server does. MCPProxy's own connection and those of other clients are not affected.
 func TestHostileServersInSessions(t *testing.T) {
 	const over = problem.Code("over")
 	const want = "" // an answer

@@ -18,10 +18,9 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// legacyClientBridge is a legacy client on a modern server. It has no connection of its own:
-// each request is sent separately on the shared one, with the metadata from the client's
-// initialize. When the server requires input before it answers, the client is asked with
-// legacy requests, as often as the server wants.
+// legacyClientBridge is a legacy client on a modern server. It uses the shared connection and sends each request
+// separately, with the metadata from the client's initialize. When the server requires input before it answers, the
+// client is asked with legacy requests, as often as the server wants.
 type legacyClientBridge struct {
 	*session.EndSignal
 	sv   *upstream.Server
@@ -187,8 +186,8 @@ func (l *legacyClientBridge) toModernParams(params json.RawMessage) json.RawMess
 	return wirejson.SetMember(wirejson.DropMember(params, "task"), "_meta", meta)
 }
 
-// sendModernRequest sends one round. Before every round but the first, the client may have been asked
-// for long: that counts as a wait.
+// sendModernRequest sends one round. Before each round except the first, the client may have taken a long time to
+// answer. This counts as a wait.
 func (l *legacyClientBridge) sendModernRequest(ctx context.Context, r *session.Request, params json.RawMessage, waited bool) (session.Reply, error) {
 	q := session.Request{ID: l.sv.NextID(), Method: r.Method, Params: params, Say: r.Say, Permit: r.Permit}
 	return l.sv.SendWhenReady(ctx, &q, func(c *upstream.Connection) (session.Reply, error) {
@@ -219,7 +218,7 @@ func (l *legacyClientBridge) askForInputs(ctx context.Context, r *session.Reques
 	}
 	if len(wanted) > maxInputsPerAnswer || r.Say == nil {
 		return nil, &wirejson.RPCError{Code: wirejson.CodeInternal,
-			Message: "the server wants input, but this client takes no event stream, so it cannot be asked"}, nil
+			Message: "the server wants input, but this client has no event stream, so MCPProxy cannot ask it"}, nil
 	}
 	given := make([]jsonField, 0, len(wanted))
 	for _, key := range slices.Sorted(maps.Keys(wanted)) {

@@ -144,7 +144,7 @@ func TestLegacyClientOnModernServer(t *testing.T) {
 		t.Errorf("events\n%s", strings.Join(events, "\n"))
 	}
 	r.Say = nil
-	if reply, err := call(); err != nil || reply.Error == nil || !strings.Contains(reply.Error.Message, "takes no event stream") {
+	if reply, err := call(); err != nil || reply.Error == nil || !strings.Contains(reply.Error.Message, "has no event stream") {
 		t.Errorf("a client that cannot be asked: %+v %v", reply, err)
 	}
 	s.mu.Lock()

@@ -19,6 +19,7 @@ import (
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
@@ -167,6 +168,15 @@ func httpSpec(t testing.TB, name string, s *mcptest.Server) Spec {
 	return Spec{Name: name, Transport: HTTP, URL: mcptest.Serve(t, s).URL}
 }
 
+// modernParams returns params with the metadata of a modern request.
+func modernParams(params string) json.RawMessage {
+	meta := cloneObjectOrEmpty(wirejson.Find([]byte(params), "_meta"))
+	meta = wirejson.SetMember(meta, mcp.MetaVersion, json.RawMessage(`"`+mcp.Modern+`"`))
+	meta = wirejson.SetMember(meta, mcp.MetaCapabilities, json.RawMessage("{}"))
+	meta = wirejson.SetMember(meta, mcp.MetaClientInfo, json.RawMessage(`{"name":"mcpproxy","version":"c"}`))
+	return wirejson.SetMember([]byte(params), "_meta", meta)
+}
+
 // call calls a tool with arguments as JSON.
 func (f *fixture) call(server, name, args string) (session.Reply, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -174,7 +184,7 @@ func (f *fixture) call(server, name, args string) (session.Reply, error) {
 	return f.Call(ctx, server, Call{Tool: name, Arguments: json.RawMessage(args)})
 }
 
-// must is call that has to succeed; it returns the result.
+// must makes a call that must succeed, and returns the result.
 func (f *fixture) must(server, name, args string) string {
 	f.t.Helper()
 	r, err := f.call(server, name, args)

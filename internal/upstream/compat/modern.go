@@ -15,9 +15,10 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// modernClientBridge serves modern clients on a legacy server. Each request uses a session exclusively while it runs, so that
-// everything the server sends belongs to that request. It is a session of the server unless clients share the connection. When
-// the server sends a request, the client is told to retry with the answer; until then the server's request is held.
+// modernClientBridge serves modern clients on a legacy server. Each request uses a session exclusively while it runs,
+// so that everything the server sends belongs to that request. It is a session of the server unless clients share the
+// connection. When the server sends a request, the client gets a result that asks it to retry with the answer. Until
+// then, the server's request is held.
 type modernClientBridge struct {
 	sv       *upstream.Server
 	sessions *sessionSet
@@ -100,7 +101,8 @@ func (m *modernClientBridge) takeOrOpenSession(ctx context.Context, c *upstream.
 	}
 	params := newJSONObject(jsonField{"protocolVersion", encodeJSONString(mcp.Legacy)}, jsonField{"capabilities", a.capabilities}, jsonField{"clientInfo", info})
 	w := kindOwn
-	if m.sv.IsShared() || m.sv.Spec.Auto && !m.sv.NeedsOwnSession(c, a.capabilities, false) {
+	// A request declares its own capabilities, and over HTTP a session with them costs no process.
+	if m.sv.IsShared() || m.sv.Spec.Auto && m.sv.Spec.Transport == upstream.Stdio && !m.sv.NeedsOwnSession(c, a.capabilities, false) {
 		w = kindShared
 	}
 	s, reply, err := m.sessions.openSessionOfKind(ctx, &session.Request{ID: m.sv.NextID(), Method: mcp.Initialize, Params: params}, w)

@@ -30,8 +30,8 @@ func (f *fixture) askModern(ctx context.Context, server, principal string, n int
 	return reply, events, err
 }
 
-// TestModernClientOnLegacyServer: the client gets the server's requests as input that it must return with the next request.
-// Requests of one client's call reach no other client.
+// TestModernClientOnLegacyServer: the client gets the server's requests as input that it must return with the next
+// request. Requests that the server sends during one client's call do not reach other clients.
 func TestModernClientOnLegacyServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -20,7 +20,7 @@ func (silentPeer) NotifyServer(ctx context.Context, _ string, _ json.RawMessage)
 	return ctx.Err()
 }
 
-// A client's notification counts as sent even if the server never answers it: the client does not wait forever.
+// A client's notification counts as sent even if the server never answers it, so that the client does not wait forever.
 func TestNotificationWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Session{sessionPeer: silentPeer{}, started: time.Now()}
@@ -40,7 +40,7 @@ func (c *reportCounter) Notification(string, json.RawMessage) bool { c.received+
 func (c *reportCounter) NotificationsMissed()                      { c.received++ }
 func (c *reportCounter) ConnectionDoubtful()                       { c.received++ }
 
-// Messages and health of one client's link concern no other client.
+// Messages and failures on one client's link do not affect other clients.
 func TestOwnLinkMessagesStayWithTheClient(t *testing.T) {
 	var all reportCounter
 	own := exclusiveLinkReporter{Reporter: &all}

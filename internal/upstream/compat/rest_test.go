@@ -117,8 +117,8 @@ func TestSharedServerBecomesIdle(t *testing.T) {
 	untilPhase(t, f, "club", Idle)
 }
 
-// TestAgentRestartsFailNoCalls: an agent that restarts a server as often as it can gets one restart, and no call of others
-// fails.
+// TestAgentRestartsFailNoCalls checks that an agent that requests many restarts of a server gets one, and that no call
+// of other clients fails.
 func TestAgentRestartsFailNoCalls(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

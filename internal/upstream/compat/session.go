@@ -108,7 +108,7 @@ func (s *Session) Listen(ctx context.Context, say func(session.Event), opened fu
 	err := s.sessionPeer.Listen(ctx, s.filterEvents(ctx, say), opened)
 	var refused *transport.StatusError
 	if errors.As(err, &refused) || errors.Is(err, session.ErrHasReader) {
-		return problem.Newf(problem.InvalidRequest, "Server '%s' offers no stream here: %v", s.sv.Spec.Name, err)
+		return problem.Newf(problem.InvalidRequest, "Server '%s' has no event stream at this address: %v", s.sv.Spec.Name, err)
 	}
 	return s.toNotAcceptedError(ctx, "the stream", err)
 }

@@ -17,7 +17,6 @@ import (
 
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
-	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/testutil/mcptest"
@@ -320,7 +319,7 @@ func TestModernRelay(t *testing.T) {
 		for i := range 32 {
 			wg.Go(func() {
 				text := fmt.Sprint("text ", i)
-				params := transport.AddIdentityToParams(json.RawMessage(`{"name":"echo","arguments":{"text":"`+text+`","steps":3},"_meta":{"progressToken":1}}`), "c")
+				params := modernParams(`{"name":"echo","arguments":{"text":"` + text + `","steps":3},"_meta":{"progressToken":1}}`)
 				progress := 0
 				reply, err := f.Call(t.Context(), name, Call{Tool: "echo", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"),
 					Method: mcp.CallTool, Params: params, Headers: []mcp.Header{{Name: mcp.HeaderMethod, Value: mcp.CallTool}, {Name: mcp.HeaderName, Value: "echo"}},
@@ -337,7 +336,7 @@ func TestModernRelay(t *testing.T) {
 		wg.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := f.Relay(ctx, name, nil, session.Request{ID: json.RawMessage(`"mine"`), Method: mcp.Listen, Headers: []mcp.Header{{Name: mcp.HeaderMethod, Value: mcp.Listen}},
-			Params: transport.AddIdentityToParams(json.RawMessage(`{"notifications":{"toolsListChanged":true}}`), "c"), Say: func(e session.Event) {
+			Params: modernParams(`{"notifications":{"toolsListChanged":true}}`), Say: func(e session.Event) {
 				id := wirejson.Find(wirejson.Find(e.Params, "_meta"), mcp.MetaSubscription)
 				if e.Method != mcp.Acknowledged || string(id) != `"mine"` {
 					t.Errorf("%s: %s", name, e.AppendMessage(nil))
@@ -427,8 +426,8 @@ func TestSessionInAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestServerThatPingsFirst: a server over stdio that answers initialize only when its ping has been answered is used by
-// clients in sessions of their own.
+// TestServerThatPingsFirst checks that clients can use, in their own sessions, a stdio server that answers initialize
+// only after its ping was answered.
 func TestServerThatPingsFirst(t *testing.T) {
 	t.Parallel()
 	const script = `while read -r line; do

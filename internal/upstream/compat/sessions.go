@@ -63,16 +63,16 @@ type Session struct {
 // Close ends the session. It returns at once.
 func (s *Session) Close() { s.ending.Signal(transport.ErrStopped) }
 
-// IsMoved reports whether the client goes on in a session of its own.
+// IsMoved reports whether the client continues in its own session.
 func (s *Session) IsMoved() bool { return s.Cause() == session.ErrMoved }
 
-// needsOwn reports whether the client shares the connection, and needs a session of its own.
+// needsOwn reports whether the client shares the connection but needs its own session.
 func (s *Session) needsOwn(on *upstream.Connection) bool {
 	return s.shared != nil && on != nil && s.sv.Spec.Auto && s.sv.NeedsOwnSession(on, s.shared.declared(), false)
 }
 
-// moveAway ends the session, so that the client gets one of its own: at once, or when no request is in flight. A session
-// of a modern client ends when it would return to the pool.
+// moveAway ends the session, immediately or when no request is in flight, so that the client gets its own. A session of
+// a modern client ends when it would return to the pool.
 func (s *Session) moveAway() {
 	if s.pooled {
 		s.Close()

@@ -39,7 +39,7 @@ func (l *sharedClient) NotifyServer(ctx context.Context, method string, params j
 	return c.Notify(ctx, method, params)
 }
 
-// Do sends a request, again on a new connection if the server has certainly not run it.
+// Do sends a request. It retries on a new connection if the server has certainly not executed the request.
 func (l *sharedClient) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if r.Method == mcp.Ping { // about the client's connection, which is with MCPProxy
 		return emptyReply(), l.Cause()

@@ -35,9 +35,9 @@ type sharedClient struct {
 	handshake *upstream.HandshakeResult // the handshake result for the client; set by initialize
 
 	requests struct {
-		sync.Mutex       // guards the fields below
-		inFlight         int
-		movable, leaving bool
+		sync.Mutex                   // guards the fields below
+		inFlight                     int
+		mayMoveToOwnSession, leaving bool
 	}
 	questions sharedQuestions
 

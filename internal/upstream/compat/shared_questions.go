@@ -134,11 +134,11 @@ func (l *sharedClient) endRequest() {
 	l.moveIfIdle()
 }
 
-// setMovable allows that the session is moved. A client opens it again at its next request.
-func (l *sharedClient) setMovable() {
+// allowMoveToOwnSession allows that the session is moved. A client opens it again at its next request.
+func (l *sharedClient) allowMoveToOwnSession() {
 	l.requests.Lock()
 	defer l.requests.Unlock()
-	l.requests.movable = true
+	l.requests.mayMoveToOwnSession = true
 	l.moveIfIdle()
 }
 
@@ -153,7 +153,7 @@ func (l *sharedClient) moveAway() {
 // moveIfIdle moves the session if that is wanted. A session with resource subscriptions stays, because they would be lost.
 // The lock of requests is held.
 func (l *sharedClient) moveIfIdle() {
-	if l.requests.leaving && l.requests.movable && l.requests.inFlight == 0 && !l.hasSubscription() {
+	if l.requests.leaving && l.requests.mayMoveToOwnSession && l.requests.inFlight == 0 && !l.hasSubscription() {
 		l.Signal(session.ErrMoved)
 	}
 }

@@ -21,7 +21,6 @@ import (
 
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
-	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/testutil/mcptest"
@@ -149,7 +148,7 @@ func (f *fixture) join(t testing.TB, server string) *member {
 	return m
 }
 
-// untilHears waits until the client has heard, on its stream, what ok wants.
+// untilHears waits until the client has received, on its stream, a message that ok accepts.
 func (m *member) untilHears(t testing.TB, what string, ok func(heard []string) bool) {
 	t.Helper()
 	limit := time.After(patience)
@@ -504,8 +503,8 @@ func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 	}
 }
 
-// TestLogMessagesWithoutSessions: callers without a session are not known to be the same client, so a log message goes to
-// none of them. A caller alone on the connection gets it.
+// TestLogMessagesWithoutSessions checks that callers without a session receive no log messages, because MCPProxy cannot
+// know whether they are the same client. A caller alone on the connection gets it.
 func TestLogMessagesWithoutSessions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -768,7 +767,7 @@ func TestSharedModernSubscription(t *testing.T) {
 		events, done := make(chan string, 100), make(chan error, 1)
 		go func() {
 			_, err := f.Relay(ctx, server, nil, session.Request{ID: json.RawMessage(`"s"`), Method: mcp.Listen, Say: func(e session.Event) { events <- string(e.AppendMessage(nil)) },
-				Params: transport.AddIdentityToParams(json.RawMessage(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///x"]}}`), "c")})
+				Params: modernParams(`{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["file:///x"]}}`)})
 			done <- err
 		}()
 		if first := <-events; !strings.Contains(first, mcp.Acknowledged) || !strings.Contains(first, `"file:///x"`) {
@@ -862,7 +861,8 @@ func TestSharedServerChangesAfterRestart(t *testing.T) {
 	f.join(t, "s").mustUse(t, "busy", `{"n":1}`)
 }
 
-// TestSlowClientDelaysNoOther: a message on the server's own stream for one slow client delays no other client.
+// TestSlowClientDelaysNoOther checks that a message on the server's own stream for one slow client does not delay other
+// clients.
 func TestSlowClientDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -22,7 +22,7 @@ func providerWorld(t *testing.T, vault *memory, p *authtest.Provider, s *authtes
 
 func nothing(http.ResponseWriter, *http.Request) {}
 
-// Two processes that share a store and a refresh token that is valid once: both go on with the new login.
+// Two processes share a store and a refresh token that is valid once. Both continue with the new login.
 func TestTwoProcessesRenew(t *testing.T) {
 	p := authtest.StartProvider(t)
 	s := authtest.StartResource(t, p, http.HandlerFunc(nothing))

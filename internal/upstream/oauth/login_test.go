@@ -133,7 +133,7 @@ func TestDiscovery(t *testing.T) {
 		{"private", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(prm, map[string]any{"authorization_servers": []string{"https://10.0.0.1"}})
 		}, "allow_private allows it"},
-		{"not a document", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"issuer": 5}) }, "not the JSON"},
+		{"not a document", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"issuer": 5}) }, "not the expected JSON"},
 		{"no end", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(prm, map[string]any{"x": strings.Repeat("x", maxDocument)})
 		}, "larger than"},
@@ -421,7 +421,7 @@ func TestOneRenewal(t *testing.T) {
 	}
 }
 
-// A server that refuses a token that was just made is not given another one.
+// A server that rejects a new token does not get another one.
 func TestNoEndlessRenewal(t *testing.T) {
 	w := newWorld(t, Settings{})
 	w.mustLogin()

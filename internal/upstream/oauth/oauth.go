@@ -308,11 +308,11 @@ func (a *Account) waitForAcceptance(ctx context.Context, c *credential) bool {
 	}
 	left := freshPause - time.Since(a.doubtedAt)
 	a.mu.Unlock()
-	return left > 0 && pauseFor(ctx, left)
+	return left > 0 && sleepContext(ctx, left)
 }
 
-// pauseFor waits and reports whether ctx is still valid.
-func pauseFor(ctx context.Context, d time.Duration) bool {
+// sleepContext waits and reports whether ctx is still valid.
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
@@ -368,7 +368,7 @@ func (a *Account) refreshToken(ctx context.Context, old *credential) (*credentia
 		a.setStatus(old, LoginStatus{LoginRetrying, reasonUnrenewed, err.Error()})
 		return nil, err
 	}
-	if pauseFor(ctx, otherRenewal) {
+	if sleepContext(ctx, otherRenewal) {
 		if c := a.adoptStored(ctx, old); c != nil {
 			return c, nil
 		}

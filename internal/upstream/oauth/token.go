@@ -48,9 +48,9 @@ func (w *webClient) requestToken(ctx context.Context, endpoint string, c *client
 	case err != nil:
 		return nil, err
 	case !strings.EqualFold(a.Type, "bearer"):
-		return nil, errors.New("the authorization server issues a kind of token that is not known; only Bearer is")
+		return nil, errors.New("the authorization server issues tokens of an unsupported type; only Bearer tokens are supported")
 	case !isValidInHeader(a.Access) || len(a.Refresh) > maxToken:
-		return nil, errors.New("the authorization server issues a token that cannot be sent")
+		return nil, errors.New("the authorization server issues a token that cannot be sent in a header")
 	}
 	return a, nil
 }

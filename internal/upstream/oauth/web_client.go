@@ -147,7 +147,7 @@ func (w *webClient) decodeJSON(resp *http.Response, address string, into any) er
 	case len(body) > maxDocument:
 		return fmt.Errorf("the answer of %s is larger than %d bytes", redactURL(address), maxDocument)
 	case json.Unmarshal(body, into) != nil:
-		return fmt.Errorf("the answer of %s is not the JSON that is expected", redactURL(address))
+		return fmt.Errorf("the answer of %s is not the expected JSON", redactURL(address))
 	}
 	return nil
 }

@@ -129,13 +129,13 @@ func TestTokenAnswers(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"access_token":"a","token_type":"Bearer","expires_in":"3600"}`: "",
 		`{"access_token":"a","token_type":"bearer","expires_in":-1}`:     "",
-		`{"access_token":"a","token_type":"DPoP"}`:                       "kind of token",
-		`{"access_token":"a"}`:                                           "kind of token",
+		`{"access_token":"a","token_type":"DPoP"}`:                       "unsupported type",
+		`{"access_token":"a"}`:                                           "unsupported type",
 		`{"token_type":"bearer"}`:                                        "cannot be sent",
 		`{"access_token":"a\r\nX: y","token_type":"bearer"}`:             "cannot be sent",
 		`{"access_token":"ä","token_type":"bearer"}`:                     "cannot be sent",
 		`{"error":"invalid_grant\r\n"}`:                                  `"invalid_grant"`,
-		`[]`:                                                             "not the JSON",
+		`[]`:                                                             "not the expected JSON",
 		`{"access_token":"` + strings.Repeat("x", maxToken+1) + `","token_type":"bearer"}`: "cannot be sent",
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))

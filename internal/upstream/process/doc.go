@@ -18,8 +18,8 @@
 //     Linux, processes that an earlier run left behind end at the next start.
 //   - A writer never waits for the process. Logs hold no secrets and no terminal control sequences, and are bounded in size and
 //     rate.
-//   - A start that makes progress is not given up; one that makes none yields its slot. Two package managers never fetch the
-//     same package into the same cache at once.
+//   - A start that makes progress is not aborted. A start without progress gives up its slot. Two package managers never
+//     fetch the same package into the same cache at once.
 //
 // It does not interpret the messages on the pipes, and does not decide which servers run.
 package process

@@ -10,6 +10,11 @@ import (
 	"strings"
 )
 
+// Environment returns the environment of a server: the allowed part of MCPProxy's, and extra.
+func Environment(extra map[string]string) []string {
+	return serverEnvironment(os.Environ(), extra, runtime.GOOS)
+}
+
 // serverEnvironment returns the environment of a server: the allowed part of all, and extra,
 // which takes precedence.
 func serverEnvironment(all []string, extra map[string]string, goos string) []string {

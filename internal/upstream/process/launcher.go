@@ -110,4 +110,4 @@ func (l *Launcher) Close() {
 }
 
 // errClosed rejects a start after Close.
-var errClosed = errors.New("the connection was ended by MCPProxy")
+var errClosed = errors.New("MCPProxy ended the connection")

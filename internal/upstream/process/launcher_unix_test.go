@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// TestKill: a process that installs and ignores every request to end is gone at once, with its children, and none starts
-// after that.
+// TestKill checks that a process that is installing and ignores every request to end is killed at once with its
+// children, and that none starts after that.
 func TestKill(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
@@ -28,7 +28,7 @@ func TestKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.SpareLeftovers(true)
+	p.LetLeftoversFinish(true)
 	line, err := bufio.NewReader(p.Stdout).ReadString('\n')
 	child, _ := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil || child == 0 {

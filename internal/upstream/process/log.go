@@ -80,7 +80,7 @@ func (l *Log) limitRate(b []byte) []byte {
 		l.window, l.budget = now, logBurst
 		if l.dropped > 0 {
 			l.appendLines(Stderr, l.lines.flush())
-			l.appendLines(Remarked, fmt.Sprintf("%d bytes were left out: too much at once", l.dropped))
+			l.appendLines(Remarked, fmt.Sprintf("%d bytes were dropped: the server wrote too much at once", l.dropped))
 			l.dropped = 0
 		}
 	}

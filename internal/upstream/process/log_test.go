@@ -56,7 +56,7 @@ func TestServerLogLimitsAFlood(t *testing.T) {
 	}
 	l.Close()
 	b, err := os.ReadFile(filepath.Join(dir, "s.log"))
-	if err != nil || len(b) > logBurst+200 || !bytes.Contains(b, []byte("bytes were left out")) || !bytes.HasSuffix(b, []byte("quiet again\n")) {
+	if err != nil || len(b) > logBurst+200 || !bytes.Contains(b, []byte("bytes were dropped")) || !bytes.HasSuffix(b, []byte("quiet again\n")) {
 		t.Errorf("%d bytes, error %v", len(b), err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Lines carry their time and stream; a server cannot make one look like another's.
+// Each line has its time and stream, and a server cannot imitate the line of another stream.
 func TestLinesOfALog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

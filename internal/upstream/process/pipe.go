@@ -78,8 +78,8 @@ func (w *PipeWriter) Send(msg []byte) error {
 	}
 }
 
-// SendOptional is Send for messages that may be dropped: answers to the server's
-// requests. A server that asks without end and does not read gets none.
+// SendOptional is Send for messages that may be dropped: answers to the server's requests. A server that sends requests
+// without end and does not read gets no answers.
 func (w *PipeWriter) SendOptional(msg []byte) {
 	w.mu.Lock()
 	behind := len(w.queue) >= maxOptional

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -17,6 +17,9 @@ type Command struct {
 	Env      map[string]string // added to the allowed environment
 	Dir      string
 	Installs bool // a package manager, which is not killed in the middle
+	// Modify changes the attributes of the process, and AfterExit runs when it has ended. Both may be nil.
+	Modify    func(*syscall.SysProcAttr)
+	AfterExit func()
 }
 
 // Process is a server's process with its three pipes. It is always reaped.
@@ -24,13 +27,14 @@ type Process struct {
 	Stdin  *os.File
 	Stdout *os.File
 
-	cmd      *exec.Cmd
-	registry *processRegistry
-	stderr   *os.File
+	cmd       *exec.Cmd
+	registry  *processRegistry
+	stderr    *os.File
+	afterExit func()
 
-	stderrBytes    atomic.Int64 // number of bytes written to stderr
-	last           stderrTail   // of stderr
-	spareLeftovers atomic.Bool  // its leftover processes may finish their work
+	stderrBytes        atomic.Int64 // number of bytes written to stderr
+	last               stderrTail   // of stderr
+	letLeftoversFinish atomic.Bool  // its leftover processes may finish their work
 
 	reaped chan struct{} // closed when the process has ended
 	exited chan struct{} // closed when its leftovers are gone, too
@@ -49,17 +53,31 @@ const (
 
 // Start starts c without a shell in its own process group.
 func Start(c Command, launch *Launcher) (*Process, error) {
+	if c.AfterExit == nil {
+		c.AfterExit = func() {}
+	}
+	p, err := start(c, launch)
+	if err != nil {
+		c.AfterExit()
+	}
+	return p, err
+}
+
+func start(c Command, launch *Launcher) (*Process, error) {
 	cmd := exec.Command(c.Name, c.Args...)
 	if path := findInPath(c.Name, c.Env["PATH"]); path != "" {
 		cmd.Path, cmd.Err = path, nil
 	}
 	cmd.Dir = c.Dir
-	cmd.Env = serverEnvironment(os.Environ(), c.Env, runtime.GOOS)
+	cmd.Env = Environment(c.Env)
 	if mark := launch.registry.environMark(); mark != "" {
 		cmd.Env = append(cmd.Env, mark)
 	}
 	cmd.SysProcAttr = newProcessGroupAttr(c.Installs)
-	p := &Process{cmd: cmd, registry: launch.registry, reaped: make(chan struct{}), exited: make(chan struct{})}
+	if c.Modify != nil {
+		c.Modify(cmd.SysProcAttr)
+	}
+	p := &Process{cmd: cmd, registry: launch.registry, afterExit: c.AfterExit, reaped: make(chan struct{}), exited: make(chan struct{})}
 	ours, theirs, err := openPipes()
 	if err != nil {
 		return nil, fmt.Errorf("make the pipes of the process: %w", err)
@@ -117,12 +135,13 @@ func (p *Process) reapAndCleanUp(launch *Launcher) {
 	defer p.wg.Done()
 	err := p.cmd.Wait()
 	close(p.reaped)
-	if p.spareLeftovers.Load() {
+	if p.letLeftoversFinish.Load() {
 		p.waitForLeftovers()
 	}
 	killGroup(p.cmd.Process)
 	p.registry.remove(p.cmd.Process)
 	launch.untrack(p.cmd.Process)
+	p.afterExit()
 	p.status = &ExitError{p.cmd.ProcessState, err, &p.last}
 	close(p.exited)
 	deadline := time.Now().Add(DrainTime)
@@ -186,8 +205,8 @@ func (p *Process) ExitStatus() error { return p.status }
 // StderrByteCount returns the number of bytes written to stderr.
 func (p *Process) StderrByteCount() int64 { return p.stderrBytes.Load() }
 
-// SpareLeftovers sets whether leftover processes may finish their work.
-func (p *Process) SpareLeftovers(on bool) { p.spareLeftovers.Store(on) }
+// LetLeftoversFinish sets whether leftover processes may finish their work.
+func (p *Process) LetLeftoversFinish(on bool) { p.letLeftoversFinish.Store(on) }
 
 // CPUTime returns the CPU time of the process, its group and all descendants, and whether
 // one of them is computing or waiting for a disk. ok is false if that is unknown.

@@ -173,9 +173,8 @@ func (r *processRegistry) isMarked(pid int) bool {
 	return err == nil && bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+r.environMark()+"\x00"))
 }
 
-// belongsToGroup reports whether a process belongs to a recorded group. While a member
-// lives the leader's id is not reused: a leader with another start time means another
-// group.
+// belongsToGroup reports whether a process belongs to a recorded group. While a member of the group runs, the leader's
+// id is not reused. A leader with another start time means another group.
 func belongsToGroup(who processIdentity, groups map[int]processIdentity) bool {
 	leader, ok := groups[who.group]
 	if !ok || who.session != leader.session || who.started < leader.started {

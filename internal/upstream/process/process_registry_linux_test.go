@@ -56,7 +56,7 @@ func TestLeftoverProcessesAreEnded(t *testing.T) {
 	}
 	other := newProcessRegistry(filepath.Join(t.TempDir(), "other"))
 	stranger := startOrphan(t, other, sleeper)
-	// A number that was given to another process.
+	// The number now belongs to another process.
 	us, ok := readProcessIdentity(stranger)
 	if !ok {
 		t.Fatal("it does not run")

@@ -113,7 +113,7 @@ func unreachableReason(ctx context.Context, address string) string {
 	}
 	found, err := net.DefaultResolver.LookupIPAddr(ctx, host)
 	if err != nil {
-		return "the host name " + host + " cannot be looked up, is the network down?"
+		return "the host name " + host + " cannot be resolved, is the network down?"
 	}
 	for _, ip := range found {
 		kind := "udp" // only looks up a route
@@ -153,7 +153,7 @@ func (s *StartWatch) watchNetwork(done <-chan struct{}, source string) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.slot.setFetchTrouble(why)
+		s.slot.setDownloadProblem(why)
 		if why == "" {
 			return
 		}

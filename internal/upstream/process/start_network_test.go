@@ -59,7 +59,7 @@ func TestUnreachable(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://" + l.Addr().String():     "",
 		"http://" + shut.Addr().String():  "127.0.0.1 cannot be reached",
-		"https://no-such-host.invalid/x/": "the host name no-such-host.invalid cannot be looked up",
+		"https://no-such-host.invalid/x/": "the host name no-such-host.invalid cannot be resolved",
 		"no address":                      "",
 		"":                                "",
 	} {

@@ -47,13 +47,13 @@ type StartSlot struct {
 	occupied bool          // it uses capacity; a slot that had its turn and yielded does not
 	turn     chan struct{} // closed when its turn has come
 
-	trouble string // see FetchTrouble
+	trouble string // see DownloadProblem
 }
 
 // FinishingInstallCount returns how many package managers are finishing an installation.
 func (q *StartQueue) FinishingInstallCount() int { return int(q.finishing.Load()) }
 
-// WaitingCount returns how many slots wait for their turn.
+// WaitingCount returns the number of starts that wait for a slot.
 func (q *StartQueue) WaitingCount() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -145,8 +145,8 @@ func (p *StartSlot) mayNeedInstall() bool {
 	return p.key != "" && !p.q.installed[p.key]
 }
 
-// FetchTrouble returns why the runner cannot fetch now; "" if unknown.
-func (p *StartSlot) FetchTrouble() string {
+// DownloadProblem returns why the runner cannot fetch now; "" if unknown.
+func (p *StartSlot) DownloadProblem() string {
 	if p == nil {
 		return ""
 	}
@@ -155,7 +155,7 @@ func (p *StartSlot) FetchTrouble() string {
 	return p.trouble
 }
 
-func (p *StartSlot) setFetchTrouble(why string) {
+func (p *StartSlot) setDownloadProblem(why string) {
 	p.q.mu.Lock()
 	defer p.q.mu.Unlock()
 	p.trouble = why

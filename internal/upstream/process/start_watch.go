@@ -53,7 +53,7 @@ func NewStartWatch(proc *Process, r PackageRunner, limit time.Duration, place *S
 	if place == nil || !r.Installs {
 		s.registryURL = "" // no slot to report to
 	}
-	proc.SpareLeftovers(r.Installs)
+	proc.LetLeftoversFinish(r.Installs)
 	return s
 }
 
@@ -112,7 +112,7 @@ func (s *StartWatch) newInactivityMeter() (quiet func(now time.Time) time.Durati
 // MarkReady ends the watch: the process is ready.
 func (s *StartWatch) MarkReady() {
 	s.once.Do(func() {
-		s.proc.SpareLeftovers(false)
+		s.proc.LetLeftoversFinish(false)
 		close(s.ready)
 	})
 }

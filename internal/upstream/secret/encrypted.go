@@ -86,7 +86,7 @@ func (s *encryptedFile) putValue(ctx context.Context, key string, value []byte) 
 	if err != nil {
 		// A file that cannot be decrypted is kept: another key may open it.
 		aside := s.filePath(".age.unreadable")
-		s.logger.Warn("a sealed file cannot be read: it is kept aside", "file", aside, "error", err)
+		s.logger.Warn("an encrypted file cannot be read, and is renamed", "file", aside, "error", err)
 		if err := os.Rename(s.filePath(".age"), aside); err != nil {
 			return fmt.Errorf("put the unreadable file aside: %w", err)
 		}

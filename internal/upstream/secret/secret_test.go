@@ -61,8 +61,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// nothingStands checks that no file of a directory holds text, or can be read by
-// others.
+// nothingStands checks that no file in a directory contains text, or can be read by other users.
 func nothingStands(t *testing.T, dir, text string) {
 	t.Helper()
 	entries, _ := os.ReadDir(dir)

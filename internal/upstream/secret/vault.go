@@ -144,7 +144,7 @@ func (r *systemKeyring) disable(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.off {
-		r.logger.Info("the keyring of the system cannot be used: a sealed file is used", "for", r.kind, "error", err)
+		r.logger.Info("the system keyring cannot be used; an encrypted file is used instead", "for", r.kind, "error", err)
 	}
 	r.off = true
 	return errNoKeyring

@@ -85,7 +85,7 @@ func TestKeyIsClosed(t *testing.T) {
 	}
 }
 
-// A file that cannot be opened is kept, and does not prevent anything.
+// A file that cannot be decrypted is kept, and does not prevent other operations.
 func TestUnreadableFile(t *testing.T) {
 	for name, harm := range map[string]func(dir string) error{
 		"broken file": func(dir string) error { return os.WriteFile(filepath.Join(dir, "logins.age"), []byte("x"), 0o600) },
@@ -134,7 +134,7 @@ func TestKeyring(t *testing.T) {
 	}
 	mustHave(t, testVault(t.TempDir(), false), "a", "") // another data directory
 
-	// A keyring is unavailable for a while: the values that were saved then count.
+	// While the keyring was unavailable, values were saved in the file. These values count.
 	gone := testVault(dir, true)
 	mustSave(t, gone, "a", "newer")
 	mustHave(t, testVault(dir, false), "a", "newer")

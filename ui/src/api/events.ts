@@ -19,6 +19,7 @@ export type LiveEvent =
   | { name: "tool"; server: string }
   | { name: "config"; keys: string[]; error?: string }
   | { name: "pending" }
+  | { name: "pause" }
   | { name: "reset" };
 
 type Listener = (batch: LiveEvent[]) => void;
@@ -159,6 +160,7 @@ function decode(name: string, data: string): LiveEvent | undefined {
     if (name === "server.changed") return { name: "server", ...body };
     if (name === "tool.changed") return { name: "tool", ...body };
     if (name === "pending.changed") return { name: "pending" };
+    if (name === "pause.changed") return { name: "pause" };
     if (name === "config.changed") return { name: "config", keys: body.keys ?? [], error: body.error };
   } catch {
     return { name: "reset" }; // the unreadable event may have been important

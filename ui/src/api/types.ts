@@ -20,8 +20,12 @@ export interface Status {
   surfaces: { name: string; address: string }[]; config_path: string; config_error?: string; needs_restart?: string[]; unconfirmed?: number; warnings?: string[]; data_dir: string;
   activity: { degraded: boolean; message?: string; [k: string]: unknown; records: number; verified?: { at: string; ok: boolean } };
   held: { pending: number; leases: number }; // pending calls, and active leases
+  pause?: Pause; // while calls are paused
   definitions: { loaded_bytes: number; all_bytes: number }; // size of the definitions that an agent loads (tools/list of /mcp), and of all definitions
 }
+
+// ── Kill switch ── GET /pause, POST /pause {reason}, POST /resume -> Pause
+export interface Pause { paused: boolean; unknown?: string; reason?: string; by?: string; via?: string; at?: string; cancelled?: number; running?: number }
 
 // ── Activity ── GET /activity, GET /activity/{id}
 export interface ActivityRecord {
@@ -49,7 +53,7 @@ export interface Decision {
 }
 // The effect of a call by its arguments: the word that decided, or why the argument could not be read. declared: the configuration names the argument, else the schema shows it.
 export interface ArgumentLane { operation: Lane; word?: string; by: "sql" | "shell" | "cli" | "http" | "graphql" | "action"; argument: string; declared?: boolean; unread?: boolean }
-export interface HintFact { value: boolean; from: "server" | "override" | "inferred" | "default" }
+export interface HintFact { value: boolean; from: "server" | "override" | "sandbox" | "inferred" | "default" }
 export interface ActivityList extends Bound { activities: ActivityRecord[]; incomplete?: boolean; total_relation?: "eq" | "gte" }
 // GET /activity/summary ? period=24h (or start_time, end_time) & step=30m & group=lane|server|tool|client & every filter of /activity
 export interface Summary {
@@ -74,10 +78,11 @@ export interface EventRecord { id: string; type: ActivityRecord["type"]; status:
 // ── Servers ── GET /servers, GET /servers/{name} plus members
 export interface Server {
   name: string; protocol: "stdio" | "http" | "sse"; enabled: boolean; quarantined: boolean; stage?: "launch" | "definitions"; trust?: string; proposed_by?: string;
-  state: "stopped" | "connecting" | "ready" | "failed" | "idle" | "needs_login" | "needs_secret" | "needs_variable"; tool_count: number; lazy?: boolean; session?: string; hint?: string; needs_login?: boolean; login?: ServerLogin; detail?: string;
+  state: "stopped" | "connecting" | "ready" | "failed" | "idle" | "needs_login" | "needs_secret" | "needs_variable"; tool_count: number; lazy?: boolean; session?: "auto" | "per_client" | "shared"; session_needs?: { need: "sampling" | "elicitation" | "roots" | "state"; since?: string }[]; hint?: string; needs_login?: boolean; login?: ServerLogin; detail?: string;
   step?: string; step_since?: string; ahead?: number; trouble?: string /* what keeps a package manager from fetching it now */; last_error?: string; last_error_at?: string; failure?: string; tools?: Record<string, number>;
   offers?: Record<string, { total: number; waiting?: number }>; command?: string; args?: string[]; url?: string; pid?: number; restarts?: number; since?: string; retry_at?: string;
   protocol_version?: string; server_info?: { name?: string; version?: string }; warnings?: string[];
+  sandbox?: { mode: "on" | "strict" | "container"; text: string; trusted?: boolean; not_enforced?: string[]; notes?: string[] };
   calls?: { hours: { calls: number; errors: number }[] /* 24, oldest first */; calls: number; errors: number; p95_ms: number }; // of the last 24 h
   waiting?: number; // tools and other definitions that need review
 }
@@ -86,7 +91,7 @@ export interface ServerDetail extends Server {
   launch?: LaunchView; enabled_tools?: string[]; disabled_tools?: string[]; infer_hints?: string; hint_overrides?: Record<string, Record<string, boolean>>; call_timeout?: string; definition_bytes?: number;
   availability?: { at: string; state: string }[]; // changes of state in the last 24 h, oldest first, by the log
 }
-export interface LaunchView { protocol: string; command?: string; args?: string[]; env?: string[]; working_dir?: string; url?: string; headers?: string[] }
+export interface LaunchView { protocol: string; command?: string; args?: string[]; env?: string[]; working_dir?: string; url?: string; headers?: string[]; sandbox?: string /* in words */ }
 // actions: POST /servers/{name}/enable|disable|restart|login|logout|quarantine|approve {fingerprint}, PATCH (one member), DELETE, POST /servers {name, command, args, env, url, headers, working_dir, trust, quarantined}
 // POST /servers/{name}/login -> LoginView, which GET /servers/{name}/login tells again
 // POST /servers/{name}/login/complete {url} -> LoginView

@@ -83,7 +83,7 @@ export const servers = shared<Server[]>(
     if (all.some((s) => s.state === "connecting")) coming = window.setTimeout(servers.reload, 3000);
     return all;
   },
-  (e) => (e.name === "activity" ? e.record.type === "server_change" : e.name !== "pending"),
+  (e) => (e.name === "activity" ? e.record.type === "server_change" : e.name !== "pending" && e.name !== "pause"),
 );
 
 // There is no event when an unanswered call expires.

@@ -6,13 +6,15 @@ import { href } from "../router";
 import { Button } from "../ui/button";
 import { Banner } from "../ui/parts";
 import { useEffect, useState } from "preact/hooks";
+import { PauseBanner } from "./pause";
 
-/** The banners above the page: offline, an invalid configuration file, a degraded activity log. */
+/** The banners above the page: offline, calls that are paused, an invalid configuration file, a degraded activity log. */
 export function Banners() {
   const { data } = useStatus();
   return (
     <div class="banners">
       {offline.value && <Offline />}
+      {data?.pause && <PauseBanner pause={data.pause} />}
       {data?.config_error && (
         <Banner icon="file" act={<Button small href={href("settings")}>Open</Button>}>
           The saved file has an error. The previous configuration stays active: {data.config_error}

@@ -32,7 +32,7 @@ export function Shell() {
   const [sheet, setSheet] = useState<"" | "palette" | "help" | "more">("");
   const close = () => setSheet("");
   const { data } = useStatus();
-  const banner = offline.value || !!data?.config_error || !!data?.activity.degraded;
+  const banner = offline.value || !!data?.pause || !!data?.config_error || !!data?.activity.degraded;
   useActions([
     { key: "Ctrl+k", run: () => setSheet("palette") },
     { key: "?", label: "Keyboard shortcuts", icon: "menu", run: () => setSheet("help") },

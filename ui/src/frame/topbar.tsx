@@ -11,6 +11,7 @@ import { Icon } from "../ui/icon";
 import { State } from "../ui/marks";
 import { Menu } from "../ui/menu";
 import { pageOf } from "./pages";
+import { PauseButton } from "./pause";
 
 /** Search, time range, live state, help. */
 export function TopBar({ onSearch, onHelp }: { onSearch: () => void; onHelp: () => void }) {
@@ -25,6 +26,7 @@ export function TopBar({ onSearch, onHelp }: { onSearch: () => void; onHelp: () 
       <div class="end">
         {rangePages.includes(page) && !new URLSearchParams(place.value.search).has("start") && <RangeMenu />}
         <Button kind="quiet" small large icon="search" label="Search" class="only-small" onClick={onSearch} />
+        <PauseButton />
         <span class="hide-small row"><LiveState /></span>
         <button type="button" class="btn quiet sm ico hide-small" aria-label="Keyboard shortcuts" title="Keyboard shortcuts" onClick={onHelp}><kbd aria-hidden="true">?</kbd></button>
       </div>

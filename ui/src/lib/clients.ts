@@ -32,6 +32,11 @@ export function standing(c: Client): Standing {
   return c.foreign ? "foreign" : "connected";
 }
 
+/** Returns the profile that the entry of a connected client leads to, if any. */
+export function profileOf(c: Client): string | undefined {
+  return /(?:\/mcp\/p\/|--profile[ =])([^\s/?]+)/.exec(c.leads_to ?? "")?.[1];
+}
+
 export const verdictWords: Record<Asking, string> = { runs: "runs", asks: "asks", denied: "denied", unknown: "unknown" };
 
 /** Returns the permission of a client for a lane. */

@@ -31,6 +31,7 @@ const commands: readonly [string, (names: string[], body: Body) => readonly stri
     return ["upstream", "set", s!, key, ...(value === null ? ["--unset"] : Array.isArray(value) ? value.map(String) : [typeof value === "string" ? value : JSON.stringify(value)])];
   }],
   ["POST /pending/{}/approve", ([id]) => ["pending", "approve", id!]],
+  ["POST /resume", () => ["resume"]],
   ["POST /config/confirm", () => ["config", "confirm"]],
   ["POST /leases", (_, b) => ["lease", "grant", String(b.server), "--lane", String(b.lane), "--for", String(b.for), "--calls", String(b.calls),
     ...(b.tools ? ["--tools", String(b.tools)] : []), ...(b.client ? ["--client", String(b.client)] : [])]],

@@ -4,7 +4,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { api, path } from "../api/client";
-import type { Change, Client, Outcome } from "../api/types";
+import type { Change, Client, Outcome, Surface } from "../api/types";
 import { useResource, type Resource } from "../data/resource";
 import { clients } from "../data/shared";
 import { short } from "../lib/clients";
@@ -21,13 +21,13 @@ import "./connect.css";
 
 export type Act = "connect" | "disconnect" | "permissions";
 
-/** The restrictions of a connection; empty: none. */
-export interface Restriction { profile?: string; /** The name of a token to create. */ token?: string }
+/** The surface and the restrictions of a connection; empty: the recommended surface, no restrictions. */
+export interface Connection { surface?: Surface; profile?: string; /** The name of a token to create. */ token?: string }
 
 /** Returns the preview of an action; null requests nothing. */
-export function usePreview(of: Client, act: Act | null, restriction: Restriction = {}): Resource<Outcome> {
+export function usePreview(of: Client, act: Act | null, connection: Connection = {}): Resource<Outcome> {
   const turn = clients.state.value.at?.getTime();
-  return useResource(act && `${act} ${of.id} ${JSON.stringify(restriction)}`, (signal) => api.post<Outcome>(path`/clients/${of.id}/` + act, { dry_run: true, ...restriction }, { signal }), { keep: false, turn });
+  return useResource(act && `${act} ${of.id} ${JSON.stringify(connection)}`, (signal) => api.post<Outcome>(path`/clients/${of.id}/` + act, { dry_run: true, ...connection }, { signal }), { keep: false, turn });
 }
 
 /** Undoes a change. */
@@ -41,9 +41,9 @@ const done: Record<Act, (name: string) => string> = {
 };
 
 /** Runs an action and shows the next step, with Undo. */
-export async function perform(of: Client, act: Act, restriction: Restriction = {}): Promise<boolean> {
+export async function perform(of: Client, act: Act, connection: Connection = {}): Promise<boolean> {
   return attempt(async () => {
-    const o = await api.post<Outcome>(path`/clients/${of.id}/` + act, { dry_run: false, ...restriction });
+    const o = await api.post<Outcome>(path`/clients/${of.id}/` + act, { dry_run: false, ...connection });
     clients.reload();
     return o;
   }, (o) => {
@@ -96,18 +96,18 @@ export function ByHand({ of }: { of: Client }) {
   );
 }
 
-/** The buttons that write or copy the entry. */
-export function ConnectButtons({ of, preview, restriction }: { of: Client; preview: Resource<Outcome>; restriction?: Restriction }) {
+/** The buttons that write the entry, or copy the recommended one. */
+export function ConnectButtons({ of, preview, connection = {} }: { of: Client; preview: Resource<Outcome>; connection?: Connection }) {
   const [busy, setBusy] = useState(false);
   const write = async () => {
     setBusy(true);
-    await perform(of, "connect", restriction);
+    await perform(of, "connect", connection);
     setBusy(false);
   };
   return (
     <>
       <Button kind="main" decides disabled={busy || !preview.data} onClick={write}>Write to file</Button>
-      <Button onClick={() => void copy(of.entry.text)}>Copy entry</Button>
+      {!connection.surface && <Button onClick={() => void copy(of.entry.text)}>Copy entry</Button>}
     </>
   );
 }

@@ -1,4 +1,4 @@
-// Activity: who did what, and the proof of it.
+// Activity: the records, and their verification.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -22,7 +22,7 @@ const row = (page, text) => page.locator("tbody tr[data-i]", { hasText: text }).
 const top = (page) => page.locator("tbody tr[data-i='0']");
 const drawer = (page) => page.locator("aside.drawer");
 
-test("the log is read, narrowed and proven by keyboard", async (t) => {
+test("the log is read, filtered and verified by keyboard", async (t) => {
   const { page, daemon, visit, api } = await scene(t, { demo: true, context: { viewport: { width: 1440, height: 900 }, permissions: ["clipboard-read", "clipboard-write"] } });
   await work(daemon);
   await visit("activity");
@@ -31,7 +31,7 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   await until("the counts", async () => /3 calls, 2 ok, 1 failed; 1 refused/.test(await page.locator(".lead").innerText()));
   assert.deepEqual(await axeInBoth(page), []);
 
-  // A filter is found by what it is called, and stands in the address.
+  // A filter is found by its name, and is in the address.
   await page.keyboard.press("f");
   await page.getByLabel("Find a filter").fill("delete_n");
   await page.getByRole("checkbox", { name: "notes:delete_note" }).waitFor();
@@ -47,7 +47,7 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   await page.getByRole("heading", { name: /^1 of/ }).waitFor();
   assert.match(await page.locator(".filters").innerText(), /Outcome is refused/);
 
-  // A refusal says first what decided, and what would pass.
+  // A refusal shows first which check decided, and which call would be allowed.
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await drawer(page).getByText("To allow this").waitFor();
@@ -60,7 +60,7 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   await page.keyboard.press("c");
   assert.match(await page.evaluate(() => navigator.clipboard.readText()), /\/ui\/activity\?since=30d&id=01/);
 
-  // All of the session; secrets are boxes.
+  // All records of the session; secrets are shown as boxes.
   await drawer(page).getByRole("button", { name: "View session" }).click();
   await page.getByRole("heading", { name: /^4 of/ }).waitFor();
   await row(page, "write_note").getByRole("link").click();
@@ -71,12 +71,12 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   await drawer(page).getByText("Unchanged since it was written.").waitFor();
   await drawer(page).getByRole("group", { name: "Result format" }).getByRole("button", { name: "JSON" }).click();
   assert.match(await drawer(page).getByLabel("result", { exact: true }).innerText(), /"content"/);
-  await page.keyboard.press("k"); // the newer one
+  await page.keyboard.press("k"); // the newer record
   await drawer(page).getByText("“tidy up”").waitFor();
   await page.keyboard.press("Escape");
   await drawer(page).waitFor({ state: "detached" });
 
-  // Back undoes; what nothing fits names itself.
+  // Back undoes the filter. If nothing matches, the page names the filters.
   await page.goBack();
   await page.goBack();
   await visit("activity?lane=destructive&q=nowhere");
@@ -85,7 +85,7 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   await page.getByRole("button", { name: "Clear filters" }).click();
   await row(page, "look for the shopping list").waitFor();
 
-  // Words are looked for in arguments, answers and reasons.
+  // The search covers arguments, responses and reasons.
   await page.keyboard.press("/");
   await page.keyboard.type("harder");
   await page.getByRole("heading", { name: /^1 of/ }).waitFor();
@@ -100,7 +100,7 @@ test("the log is read, narrowed and proven by keyboard", async (t) => {
   assert.match(await page.locator(".verified").innerText(), new RegExp(`${total} records`));
 });
 
-test("new records appear at the top, but never under who reads", async (t) => {
+test("new records appear at the top, but do not move the list while the user reads", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   const call = await work(daemon);
   await visit("activity?server=notes&lane=read");
@@ -110,7 +110,7 @@ test("new records appear at the top, but never under who reads", async (t) => {
   await top(page).getByText("first").waitFor();
   await call("write", "notes:write_note", { title: "a", text: "b" }, "fits no filter");
 
-  // While a record is open they wait.
+  // While a record is open, new records wait.
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await drawer(page).waitFor();
@@ -122,7 +122,7 @@ test("new records appear at the top, but never under who reads", async (t) => {
   await top(page).getByText("third").waitFor();
   assert.equal(await page.getByText("fits no filter").count(), 0);
 
-  // So they do while it is paused.
+  // They also wait while the list is paused.
   await page.keyboard.press("l");
   await call("read", "notes:list_notes", {}, "fourth");
   await page.getByRole("button", { name: "1 newer" }).waitFor();
@@ -130,7 +130,7 @@ test("new records appear at the top, but never under who reads", async (t) => {
   await page.keyboard.press("l");
   await top(page).getByText("fourth").waitFor();
 
-  // Many at once are all there, in the order of the log.
+  // Many records at the same time all appear, in the order of the log.
   await visit("activity?type=tool_call");
   await top(page).getByText("fourth").waitFor();
   await Promise.all(Array.from({ length: 150 }, (_, i) => call("read", "notes:list_notes", {}, `storm ${i}`)));
@@ -140,21 +140,21 @@ test("new records appear at the top, but never under who reads", async (t) => {
   assert.equal(await page.locator("tbody .res.run").count(), 0);
 });
 
-test("offline what is shown stays, and what came meanwhile is there afterwards", async (t) => {
+test("offline, the content stays, and missed records appear afterwards", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, allow: [/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/] });
   await work(daemon);
   await visit("activity");
   await row(page, "look for the shopping list").waitFor();
   await daemon.kill();
   await page.getByText("Could not reach MCPProxy.").first().waitFor();
-  await page.waitForEvent("requestfailed"); // it is tried again, and fails
+  await page.waitForEvent("requestfailed"); // the retry fails
   await row(page, "look for the shopping list").waitFor();
   await daemon.start();
   await row(page, "started").waitFor();
   await row(page, "look for the shopping list").waitFor();
 });
 
-test("on a phone the record is the page", async (t) => {
+test("on a phone the record fills the page", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, context: phone });
   await work(daemon);
   await visit("activity");
@@ -168,7 +168,7 @@ test("on a phone the record is the page", async (t) => {
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true);
 });
 
-test("a log without a call is listening, and the first call appears", async (t) => {
+test("an empty log waits, and the first call appears", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   await visit("activity");
   await page.getByRole("heading", { name: "Waiting for the first call" }).waitFor();
@@ -181,7 +181,7 @@ test("a log without a call is listening, and the first call appears", async (t) 
   assert.match(await page.locator(".empty").innerText(), /Client is Nobody, in the last 15 minutes/);
 });
 
-test("a row under the pointer, and the one that is open, are marked over their whole height", async (t) => {
+test("the row under the pointer and the open row are marked over their whole height", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   await daemon.tools("notes:list_notes");
   const agent = await daemon.client("Cursor");
@@ -202,11 +202,11 @@ test("a row under the pointer, and the one that is open, are marked over their w
   assert.deepEqual(await marked(), { row: true, cells: 0 });
 });
 
-test("filters have a name in this browser, and the range is what fits, or all", async (t) => {
+test("filters have a name in this browser, and the range fits the records, or is all", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   await work(daemon);
   await visit("activity?status=blocked");
-  await page.getByRole("button", { name: "Last 15 minutes" }).click(); // the log is younger
+  await page.getByRole("button", { name: "Last 15 minutes" }).click(); // the log is newer than that
   await page.getByRole("menuitemradio", { name: "All records" }).click();
   await until("the range is in the address", () => /since=all/.test(page.url()));
   await page.getByText(/Since the first record/).waitFor();

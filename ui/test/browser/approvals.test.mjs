@@ -1,5 +1,5 @@
-// Approvals against a server that is out for no good: a poisoned definition, a hint that is
-// loosened, a definition that changes while it is looked at, hundreds of new tools, a launch.
+// Approvals of a malicious server: a poisoned definition, a relaxed
+// hint, a definition that changes during the review, hundreds of new tools, a launch.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { axeInBoth, Daemon, patience, phone, scene, until } from "./harness.mjs"
 
 const hostile = fileURLToPath(new URL("servers/hostile.mjs", import.meta.url));
 
-// A scene with what the tests say to the page and to the servers.
+// A scene with helpers for the page and the servers.
 async function inbox(t, options) {
   const daemon = await Daemon.run();
   const s = await scene(t, { daemon, ...options }).finally(() => t.after(() => daemon.close())); // after the browser
@@ -24,12 +24,12 @@ async function inbox(t, options) {
     detail: (text) => page.locator(".review h1", { hasText: text }).waitFor(),
     button: (name) => page.locator(".acts-bar").getByRole("button", { name }),
     toast: (text) => page.locator(".toast", { hasText: text }).last().waitFor(),
-    // Decisions rest until what is shown has been there for a moment.
+    // The buttons are disabled until the definition has been visible for a moment.
     settle: () => page.locator(".acts-bar[data-ready=true]").waitFor(),
   };
 }
 
-// github has four tools and a prompt that were accepted, and has changed them all; one tool is new.
+// github has changed four accepted tools and a prompt, and has added one tool.
 async function changed(s) {
   await s.add("github", 1, 0, { trust: "scan" });
   await s.daemon.tools("github:create_issue", "github:list_pages");
@@ -44,12 +44,12 @@ async function changed(s) {
   });
 }
 
-test("a poisoned definition is blocked, a loosened hint kept, one that changes meanwhile looked at again", async (t) => {
+test("a poisoned definition is blocked, a relaxed hint kept destructive, a definition that changes reviewed again", async (t) => {
   const s = await inbox(t);
   const { page, visit, stage, tool, detail, button, toast, settle } = s;
   await changed(s);
 
-  // A poisoned one: what it says is text, what cannot be seen is named, and Block is what is offered.
+  // A poisoned definition: its markup is shown as text, invisible characters are named, and the main button is Block.
   await visit("approvals?id=github:create_issue");
   await detail("create_issue");
   await page.getByText("Likely attack.").waitFor();
@@ -72,7 +72,7 @@ test("a poisoned definition is blocked, a loosened hint kept, one that changes m
   await toast("Blocked github:create_issue");
   assert.equal((await tool("create_issue")).trust.reason, "blocked");
 
-  // The next one is open: a hint that is loosened. One key keeps it destructive.
+  // The next item is open: a relaxed hint. One key keeps it destructive.
   await detail("write_file");
   await page.getByText("Hints relaxed.").waitFor();
   assert.match(await page.locator(".move").innerText(), /destructive[^]*write/);
@@ -84,7 +84,7 @@ test("a poisoned definition is blocked, a loosened hint kept, one that changes m
   assert.equal(kept.call_with, "call_tool_destructive");
   assert.equal(kept.trust.reason, undefined);
 
-  // One that becomes another while somebody decides: the old answer is refused, the new text shown.
+  // A definition that changes while the user decides: the old decision is refused, and the new text is shown.
   await detail("query_docs");
   await page.locator(".words", { hasText: "by words" }).first().waitFor();
   await settle();
@@ -100,7 +100,7 @@ test("a poisoned definition is blocked, a loosened hint kept, one that changes m
   release();
   await page.getByText("The definition changed again. This is the current version.").waitFor();
   await page.locator(".words ins", { hasText: "newest first" }).waitFor();
-  assert.ok(await button(/^Approve/).isDisabled(), "nobody approves what has just come");
+  assert.ok(await button(/^Approve/).isDisabled(), "a new definition cannot be approved at once");
   await page.unroute("**/query_docs/diff");
   assert.equal((await tool("query_docs")).trust.reason, "changed");
   await until("it can be decided about", () => button(/^Approve/).isEnabled());
@@ -114,10 +114,10 @@ test("a poisoned definition is blocked, a loosened hint kept, one that changes m
 
 });
 
-test("hundreds are one row, what is clean is approved at once, and taken back", async (t) => {
+test("hundreds of tools share one row, the clean ones are approved together, and this is undone", async (t) => {
   const s = await inbox(t);
   const { page, visit, waiting, detail, toast } = s;
-  const many = 600; // more than one answer of GET /approvals has
+  const many = 600; // more than one page of GET /approvals
   await changed(s);
   await s.add("reports", 2, many, { trust: "manual" });
   await until("all of them wait", async () => (await waiting()).total_tools > many);
@@ -138,7 +138,7 @@ test("hundreds are one row, what is clean is approved at once, and taken back", 
   assert.ok((await page.locator(".inbox li a").count()) < 150, "a long group is drawn in parts");
   assert.deepEqual(await axeInBoth(page), []);
 
-  // Others come: the one that is open stays open.
+  // More items arrive: the open item stays open.
   const total = async () => waiting().then((w) => w.total_tools + w.total_offers);
   const heading = async () => Number((await page.locator(".pane-head h1").innerText()).replace(/\D/g, ""));
   const had = await total();
@@ -175,7 +175,7 @@ test("definitions with the same finding are blocked, or approved, together", asy
   const reasons = async () => Object.fromEntries((await api("GET", "/approvals")).tools.map((w) => [w.tool, w.reason]));
   await until("they wait", async () => Object.keys(await reasons()).length === 6);
 
-  // From one of them to all in which the same was found.
+  // From one item to all items with the same finding.
   await visit("approvals?id=one:step_0");
   await page.getByText(/^2 others have the same/).waitFor();
   await page.getByRole("link", { name: "Review them together" }).click();
@@ -191,7 +191,7 @@ test("definitions with the same finding are blocked, or approved, together", asy
   await page.locator(".toast", { hasText: "Approved 3." }).getByRole("button", { name: "Undo" }).click();
   await until("they wait again", async () => Object.keys(await reasons()).length === 6);
 
-  // What looks like an attack can only be blocked together.
+  // Items that look like attacks can be blocked together, but not approved together.
   const choice = page.getByRole("combobox", { name: "Filter by finding" });
   const attack = await choice.locator("option").evaluateAll((all) => all.find((o) => /^2: /.test(o.textContent)).value);
   await choice.selectOption(attack);
@@ -204,13 +204,13 @@ test("definitions with the same finding are blocked, or approved, together", asy
   await until("they wait again", async () => Object.values(await reasons()).every((r) => r === "new"));
 });
 
-test("a server is started for the review, then judged by what it says", async (t) => {
+test("a server is started for the review, then its definitions are reviewed", async (t) => {
   const { page, add, api, visit, button, settle, toast } = await inbox(t);
   await visit("approvals");
   assert.equal(await page.locator("h1").innerText(), "Nothing to review");
   assert.deepEqual(await axeInBoth(page), []);
   await add("tasks", 2, 2, { quarantined: true, env: { TASKS_MODE: "core" } });
-  await page.getByText("The server has not been started or contacted.").waitFor(); // it comes by itself
+  await page.getByText("The server has not been started or contacted.").waitFor(); // it appears without a reload
   assert.match(await page.locator(".cmd").innerText(), /hostile\.mjs/);
   assert.match(await page.locator(".review .defs").first().innerText(), /TASKS_MODE/);
   assert.deepEqual(await axeInBoth(page), []);
@@ -231,7 +231,7 @@ test("a server is started for the review, then judged by what it says", async (t
   assert.equal((await api("GET", "/servers/tasks")).quarantined, false);
 });
 
-test("on a phone list and detail are pages; without the daemon nothing is decided", async (t) => {
+test("on a phone, list and detail are separate pages; without the daemon no decision is possible", async (t) => {
   const s = await inbox(t, { context: phone, allow: [/ERR_CONNECTION_REFUSED/, /ERR_INCOMPLETE_CHUNKED_ENCODING/, /ERR_EMPTY_RESPONSE/, /ERR_CONNECTION_RESET/] });
   const { page, daemon, visit, detail, button } = s;
   await changed(s);
@@ -251,7 +251,7 @@ test("on a phone list and detail are pages; without the daemon nothing is decide
   await detail("write_file");
 });
 
-test("undo restores what was accepted, and what is blocked can be unblocked", async (t) => {
+test("undo restores the accepted definition, and a blocked one can be unblocked", async (t) => {
   const long = "s".repeat(63);
   const tools = (word) => ["find_page", "list_pages"].map((name) => ({ name, description: `${word} the pages.`, inputSchema: { type: "object" } }));
   const s = await inbox(t, {});
@@ -265,7 +265,7 @@ test("undo restores what was accepted, and what is blocked can be unblocked", as
   await visit("approvals");
   assert.match(await page.title(), /^\(2\) Approvals/);
   assert.match(await page.locator("link[rel=icon]").getAttribute("href"), /icon-waits/);
-  // A server with a long name leaves room for the names of its tools.
+  // A long server name leaves room for the names of its tools.
   for (const name of await page.locator(".inbox li .tool").all()) {
     const [outer, own] = await name.evaluate((el) => [el.closest(".cut").getBoundingClientRect().right, el.lastChild.nodeType === 3 ? (() => { const r = document.createRange(); r.selectNode(el.lastChild); return r.getBoundingClientRect().left; })() : el.lastElementChild.getBoundingClientRect().left]);
     assert.ok(outer - own > 60, `its name begins ${outer - own} px before the end`);

@@ -1,5 +1,5 @@
-// Calls that wait: a client makes a call, a person sees it and answers in the browser, and the
-// client gets what was answered.
+// Pending calls: a client makes a call, a user answers in the browser, and the
+// client gets the answer.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { axeInBoth, phone, scene, until } from "./harness.mjs";
@@ -8,7 +8,7 @@ const asks = { destructive: "ask", write: "ask", wait: "2m" };
 const token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
 const text = (result) => result.content.map((c) => c.text).join("\n");
 
-// A scene with a client, and what the tests say to the page.
+// A scene with a client, and helpers for the page.
 async function asked(t, options) {
   const s = await scene(t, { demo: true, config: { ask: asks }, ...options });
   const { page, api, daemon } = s;
@@ -19,21 +19,21 @@ async function asked(t, options) {
     ...s, waiting,
     write: (args, reason) => agent.call("call_tool_write", { name: "notes:write_note", args, ...(reason ? { intent: { operation_type: "write", reason } } : {}) }),
     remove: (title) => agent.call("call_tool_destructive", { name: "notes:delete_note", args: { title } }),
-    /** Waits until n calls wait, and returns them. */
+    /** Waits until n calls are pending, and returns them. */
     held: (n) => until(`${n} calls wait`, async () => { const all = await waiting(); return all.length === n && all; }),
     detail: (tool) => page.locator(".review h1", { hasText: tool }).waitFor(),
     button: (name) => page.locator(".acts-bar").getByRole("button", { name }),
     toast: (words) => page.locator(".toast", { hasText: words }).last().waitFor(),
-    // An answer rests until what is shown has been there for a moment.
+    // The buttons are disabled until the call has been visible for a moment.
     settle: () => page.locator(".acts-bar[data-ready=true]").waitFor(),
   };
 }
 
-test("a call is held, seen, allowed once, and goes through; another is denied, and its client reads why", async (t) => {
+test("a held call is shown, approved once and sent; another is denied, and its client gets the reason", async (t) => {
   const { page, api, visit, write, remove, held, detail, button, toast, settle } = await asked(t);
   await visit("overview");
   const first = write({ title: "trip", text: `Lisbon ${token}` }, "the user asked for a reminder");
-  // It comes by itself: the first line, and the count beside the page.
+  // It appears without a reload: as the first line, and in the count next to the page's name.
   const line = page.locator(".todo li").first();
   await line.locator(".strong", { hasText: "notes:write_note needs approval" }).waitFor();
   assert.match(await line.innerText(), /Cursor called it\. Lane: write, because /);
@@ -43,7 +43,7 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   await line.getByRole("link", { name: "Review" }).click();
   await detail("write_note");
 
-  // What would be sent, why, and what it claims.
+  // The arguments, the reason, and the claims of the call.
   assert.equal(await page.locator("h1").first().innerText(), "1 item needs review");
   assert.equal(await page.locator(".inbox h2").first().innerText(), "Pending calls");
   assert.match(await page.locator(".inbox li a").first().innerText(), /notes:write_note\s+.* left\s+write, Cursor/);
@@ -67,7 +67,7 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   const answered = await api("GET", `/pending/${one.id}`);
   assert.deepEqual([answered.state, answered.answered_by, answered.answered_via], ["used", "admin", "ui"]);
 
-  // Another one comes while the page is open.
+  // Another call arrives while the page is open.
   const second = remove("trip");
   await detail("delete_note");
   assert.match(await page.locator(".verdict").innerText(), /Lane: destructive\. Reason: .+/);
@@ -82,7 +82,7 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   assert.ok(refused.isError);
   assert.match(text(refused), /The user has denied the call of 'notes:delete_note'.*The reason: Keep it until Monday\./);
 
-  // The log has all of it.
+  // The log contains all of these.
   await visit(`activity?id=${one.activity_id}`);
   await page.locator(".drawer header", { hasText: "Held" }).waitFor();
   await page.locator(".drawer .checks", { hasText: "approval" }).waitFor();
@@ -102,7 +102,7 @@ test("a call is held, seen, allowed once, and goes through; another is denied, a
   await page.locator(".rec tbody tr", { hasText: "call denied" }).waitFor();
 });
 
-test("a lease is given for what waits, covers what it says, is shown, and is revoked", async (t) => {
+test("a lease is granted for a pending call, covers its scope, is listed, and is revoked", async (t) => {
   const { page, daemon, api, visit, write, held, waiting, detail, button, toast, settle } = await asked(t);
   await api("POST", "/tokens", { name: "ci", lanes: ["read", "write"] });
   await visit("approvals");
@@ -140,7 +140,7 @@ test("a lease is given for what waits, covers what it says, is shown, and is rev
   await row.waitFor({ state: "detached" });
   assert.deepEqual((await api("GET", "/leases")).leases, []);
 
-  // From now on a person is asked again. The first answer counts, wherever it is given.
+  // From now on, a user is asked again. The first answer counts, from any place.
   const last = write({ title: "c", text: "three" });
   const [c] = await held(1);
   await visit(`approvals?kind=call&id=${c.id}`);
@@ -159,7 +159,7 @@ test("a lease is given for what waits, covers what it says, is shown, and is rev
   assert.equal(await page.locator(".acts-bar").count(), 0, "there is nothing to answer any more");
   assert.match(text(await last), /not now/);
 
-  // A call with a token: the lease that is offered is for that token.
+  // A call with a token: the page offers a lease for that token.
   const { token: secret } = await api("POST", "/tokens", { name: "nightly" });
   const call = fetch(`${daemon.url}/api/v1/tools/call`, {
     method: "POST", headers: { Authorization: `Bearer ${secret}`, "Content-Type": "application/json" },
@@ -173,7 +173,7 @@ test("a lease is given for what waits, covers what it says, is shown, and is rev
   assert.equal((await call).status, 200);
 });
 
-test("an answer that comes late counts when the call is made again", async (t) => {
+test("a late answer applies when the call is repeated", async (t) => {
   const { page, visit, write, detail, toast, settle } = await asked(t, { config: { ask: { ...asks, wait: "2s" } } });
   await visit("approvals");
   const args = { title: "trip", text: "Lisbon" };
@@ -188,12 +188,12 @@ test("an answer that comes late counts when the call is made again", async (t) =
   await toast("Approved notes:write_note once.");
   assert.ok(!(await write(args)).isError, "the same call takes the answer");
   const again = write(args);
-  await detail("write_note"); // an answer is for one call
+  await detail("write_note"); // an answer applies to one call
   await page.locator(".inbox .age", { hasText: /^\d s left$/ }).waitFor();
   await again;
 });
 
-test("on a phone of 360 pixels a call and its answers fit", async (t) => {
+test("on a phone of 360 pixels, a call and its buttons fit", async (t) => {
   const { page, visit, remove, detail, toast, settle, button } = await asked(t, { context: { ...phone, viewport: { width: 360, height: 740 } } });
   const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth && [...document.querySelectorAll("dialog, .review, .pane-list")].every((e) => e.scrollWidth <= e.clientWidth));
   await visit("approvals");

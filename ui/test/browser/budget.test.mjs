@@ -1,4 +1,4 @@
-// What the first view loads, as it comes over the wire. All of dist is weighed by test/dist.test.ts.
+// The size of the first view as sent over the network. test/dist.test.ts checks the size of all of dist.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { scene, settled } from "./harness.mjs";

@@ -1,4 +1,4 @@
-// The story of the clients page: who was there, what each asks, how one is connected, and tokens.
+// The clients page: which clients connected, their permissions, how to connect one, and tokens.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ const wide = { viewport: { width: 1440, height: 900 }, permissions: ["clipboard-
 const cursor = '{\n  // mine\n  "mcpServers": {\n    "files": { "command": "npx", "args": ["-y", "x"] },\n  }\n}\n';
 const row = (page, name) => page.locator(".clients-t tbody tr", { hasText: name });
 
-test("the clients of today, the addresses, what to write", async (t) => {
+test("the clients of today, the addresses, and the entries to write", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, at: "clients", context: wide });
   await page.getByRole("heading", { level: 1, name: "No clients in the last 24 hours" }).waitFor();
   const address = `${daemon.url}/mcp`;
@@ -39,7 +39,7 @@ test("the clients of today, the addresses, what to write", async (t) => {
   await visit("clients");
 });
 
-test("a client is connected, its permissions are written, and all of it is undone byte for byte", async (t) => {
+test("a client is connected, its permissions are written, and both are undone byte for byte", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, home: { ".cursor/mcp.json": cursor }, at: "clients?id=cursor", context: wide });
   const file = join(daemon.dir, ".cursor/mcp.json");
   const drawer = page.locator(".drawer");
@@ -53,7 +53,7 @@ test("a client is connected, its permissions are written, and all of it is undon
   await drawer.locator(".asks").getByText(/permissions\.json, line \d/).first().waitFor();
   assert.equal(await drawer.getByRole("button", { name: "Write permissions" }).count(), 0, "there is nothing left to write");
 
-  // Taken out, and back in.
+  // Disconnect and connect again.
   await drawer.getByRole("button", { name: "Disconnect…" }).click();
   await page.locator("dialog[open] del").first().waitFor();
   await page.locator("dialog[open]").getByRole("button", { name: "Disconnect" }).click();
@@ -67,7 +67,7 @@ test("a client is connected, its permissions are written, and all of it is undon
   assert.equal(await readFile(file, "utf8"), cursor);
   await row(page, "Cursor").getByText("not connected").waitFor();
 
-  // What leads elsewhere, and what cannot be read.
+  // Entries for another address, and files that cannot be read.
   await writeFile(file, '{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:1/mcp"}}}');
   await visit("clients?id=cursor");
   await row(page, "Cursor").getByText("connected to another server").waitFor();
@@ -78,7 +78,7 @@ test("a client is connected, its permissions are written, and all of it is undon
   await drawer.getByText(/mcp\.json.*line 1/).waitFor();
 });
 
-test("a client's own command is run, and one that gets less has a token of its own", async (t) => {
+test("a client's own command is run, and a restricted client has its own token", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true, home: { ".codex/config.toml": 'model = "x"\n', ".gemini/settings.json": "{}" }, at: "clients?id=codex", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
   const file = join(daemon.dir, ".codex/config.toml");
   const drawer = page.locator(".drawer");
@@ -106,7 +106,26 @@ test("a client's own command is run, and one that gets less has a token of its o
   assert.equal(await readFile(join(daemon.dir, ".gemini/settings.json"), "utf8"), `{"mcpServers": {"mcpproxy": {"httpUrl": "${daemon.url}/mcp"}}}`);
 });
 
-test("a token is made, shown once, and revoked", async (t) => {
+test("a connected client gets another surface, and keeps its profile", async (t) => {
+  const { page, daemon, visit } = await scene(t, { demo: true, home: { ".cursor/mcp.json": "{}" }, at: "clients", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
+  const file = join(daemon.dir, ".cursor/mcp.json");
+  await writeFile(file, JSON.stringify({ mcpServers: { mcpproxy: { url: `${daemon.url}/mcp/p/research` } } }));
+  await visit("clients?id=cursor");
+  const drawer = page.locator(".drawer");
+  const choice = drawer.getByLabel("The client sees");
+  assert.equal(await choice.inputValue(), "search");
+  await choice.selectOption("lanes");
+  await drawer.locator("ins", { hasText: "/mcp/p/research/all/read" }).first().waitFor();
+  assert.deepEqual(await axeInBoth(page), []);
+  await drawer.getByRole("button", { name: "Write to file" }).click();
+  await page.getByText("Connected Cursor.").waitFor();
+  assert.deepEqual(Object.values(JSON.parse(await readFile(file, "utf8")).mcpServers).map((s) => s.url), ["read", "write", "destructive"].map((lane) => `${daemon.url}/mcp/p/research/all/${lane}`));
+  await drawer.getByText("every tool by name, an entry for each lane (now)").waitFor({ state: "attached" });
+  assert.equal(await choice.inputValue(), "lanes");
+  assert.equal(await drawer.getByRole("button", { name: "Write to file" }).count(), 0, "there is nothing left to write");
+});
+
+test("a token is created, shown once, and revoked", async (t) => {
   const { page, daemon, api } = await scene(t, { demo: true, at: "clients", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
   await page.getByText("A token limits a client").waitFor();
   await page.keyboard.press("n");
@@ -131,7 +150,7 @@ test("a token is made, shown once, and revoked", async (t) => {
   const as = () => fetch(`${daemon.url}/mcp`, { method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json", Accept: "application/json, text/event-stream" }, body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "ci", version: "1" } } }) });
   assert.equal((await as()).status, 200);
 
-  // The same name is refused with the problem's own words, in place.
+  // A duplicate name is rejected with the message of the problem, next to the field.
   await page.keyboard.press("n");
   await dialog.getByLabel("Name").fill("ci-nightly");
   await dialog.getByRole("button", { name: "Create token" }).click();

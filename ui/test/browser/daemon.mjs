@@ -1,5 +1,5 @@
-// A real daemon with a data directory of its own, and those who speak with it: the REST
-// interface with the key, and MCP clients. Nothing here knows of a browser.
+// A real daemon with its own data directory, and its clients: the REST
+// interface with the key, and MCP clients. Nothing here depends on a browser.
 import { spawn } from "node:child_process";
 import { mkdtemp, mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -8,9 +8,9 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { weather } from "./servers/weather.mjs";
 
-export const patience = 60_000; // ms; what takes longer is broken
+export const patience = 60_000; // ms; a longer wait is a failure
 
-/** Waits until look returns something true, and returns it; what it throws last is the reason of the failure. */
+/** Waits until look returns a truthy value, and returns it. After the time limit, it fails with look's last error. */
 export async function until(what, look, ms = patience) {
   const end = Date.now() + ms;
   for (let last; ; ) {
@@ -49,8 +49,8 @@ export class Daemon {
     d.binary = process.env.MCPPROXY_BIN;
     if (!d.binary) throw new Error("MCPPROXY_BIN has to name the mcpproxy binary to test");
     d.dir = await mkdtemp(join(tmpdir(), "mcpproxy-ui-"));
-    // Servers are started by names on the PATH and files of the working directory: pictures show
-    // what a person would write.
+    // Servers are started by names on the PATH and files in the working directory, because pictures show
+    // what a user would write.
     await mkdir(d.scripts);
     await mkdir(d.bin);
     await symlink(d.binary, join(d.bin, "mcpproxy"));
@@ -78,7 +78,7 @@ export class Daemon {
   get scripts() { return join(this.dir, "scripts") }
   get bin() { return join(this.dir, "bin") }
 
-  /** Writes the configuration; a daemon that runs takes it on. */
+  /** Writes the configuration; a running daemon applies it. */
   async configure(config) {
     await writeFile(this.config, JSON.stringify(config, null, 2), { mode: 0o600 });
   }
@@ -91,7 +91,7 @@ export class Daemon {
     return { notes: bundled("notes"), weather: { url: w.url }, shifty: { ...bundled("shifty"), env: { SHIFTY_CHANGES: "when-called" } } };
   }
 
-  /** Writes the script and returns the entry of a server that follows it; again: the server says the new one. */
+  /** Writes the script and returns the entry of a server that uses it. A second call replaces the script of the server. */
   async scripted(name, script) {
     const file = join(this.scripts, `${name}.json`);
     await writeFile(file + ".new", JSON.stringify(script));
@@ -113,10 +113,10 @@ export class Daemon {
     this.key = (await readFile(join(this.dir, "data", "api_key"), "utf8")).trim();
   }
 
-  /** Ends it as a person does. */
+  /** Stops it as a user does. */
   stop() { return this.#end("SIGTERM") }
 
-  /** Ends it as a crash does. */
+  /** Kills it as a crash does. */
   kill() { return this.#end("SIGKILL") }
 
   async #end(signal) {
@@ -129,7 +129,7 @@ export class Daemon {
     clearTimeout(late);
   }
 
-  /** Ends it for good and removes its data. */
+  /** Stops it permanently and removes its data. */
   async close() {
     await this.stop();
     for (const close of this.#closers) close();

@@ -1,11 +1,11 @@
-// Another local server, on another port, has a page that tries what it can against the daemon,
-// in a browser that is signed in: it reads nothing, changes nothing, and frames nothing.
+// A page of another local server, on another port, attacks the daemon
+// in a signed-in browser. It can read nothing, change nothing, and embed nothing in a frame.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import { scene, until } from "./harness.mjs";
 
-test("a page of another local server gets nothing and changes nothing", async (t) => {
+test("a page of another local server reads nothing and changes nothing", async (t) => {
   const s = await scene(t, { demo: true });
   const { page, daemon } = s;
   await daemon.tools("notes:list_notes");
@@ -21,7 +21,7 @@ test("a page of another local server gets nothing and changes nothing", async (t
   await new Promise((resolve) => evil.listen(0, "127.0.0.1", resolve));
   t.after(() => (evil.closeAllConnections(), evil.close()));
   const home = `http://127.0.0.1:${evil.address().port}/`;
-  const tab = await s.browser.newContext(); // what it does is noisy, and not the page's doing
+  const tab = await s.browser.newContext(); // its errors are expected, and do not come from the page under test
   t.after(() => tab.close());
   await tab.addCookies(await s.context.cookies(daemon.url));
   const there = await tab.newPage();
@@ -37,7 +37,7 @@ test("a page of another local server gets nothing and changes nothing", async (t
       document.body.append(el);
     });
     const results = {
-      "itself": await fetch("/").then((r) => String(r.ok)), // so that "nothing" means something
+      "itself": await fetch("/").then((r) => String(r.ok)), // shows that a request can succeed
       "fetch a page": await status("/ui/"),
       "fetch the status": await status("/api/v1/status"),
       "fetch with the session's value": await status("/api/v1/status", { headers: { "X-MCPProxy-Session": session } }),
@@ -60,7 +60,7 @@ test("a page of another local server gets nothing and changes nothing", async (t
       }),
       "a beacon": String(navigator.sendBeacon(url + "/api/v1/servers/notes/disable", "{}")),
     };
-    // A frame that is refused shows the browser's own page, which nobody can look into.
+    // A refused frame shows a page of the browser, which no script can read.
     const frame = document.createElement("iframe");
     frame.src = url + "/ui/";
     await new Promise((done) => (frame.addEventListener("load", done), document.body.append(frame)));
@@ -72,10 +72,10 @@ test("a page of another local server gets nothing and changes nothing", async (t
   const { "change with a simple request": simple, "a beacon": _, itself, ...rest } = got;
   assert.equal(itself, "true");
   for (const [what, result] of Object.entries(rest)) assert.equal(result, "nothing", what);
-  assert.match(simple, /^(nothing|opaque 0 0)$/); // sent, but not readable; what it did is below
+  assert.match(simple, /^(nothing|opaque 0 0)$/); // sent, but not readable; the effects are checked below
   for (const frame of there.frames().slice(1)) assert.doesNotMatch(await frame.content(), /MCPProxy/, "a frame shows the page");
 
-  // A form goes as a navigation: it may arrive, but changes nothing.
+  // A form is sent as a navigation: it can arrive, but changes nothing.
   await there.evaluate((url) => {
     document.body.insertAdjacentHTML("beforeend", `<form method=post enctype="text/plain" action="${url}/api/v1/servers/notes/disable"><input name='{"a":"' value='"}'></form>`);
     document.forms[0].submit();
@@ -83,7 +83,7 @@ test("a page of another local server gets nothing and changes nothing", async (t
   await there.waitForURL(/api\/v1/);
   assert.doesNotMatch(await there.content(), /"enabled"|"name":"notes"/);
 
-  // A window that it opens is the page, but none that it could reach into, and it tells it nothing.
+  // A window that it opens shows the page, but the opener cannot access it.
   await there.goto(home);
   const opened = there.context().waitForEvent("page");
   await there.evaluate((url) => void (globalThis.w = open(url + "/ui/overview")), daemon.url);

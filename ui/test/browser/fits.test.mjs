@@ -1,5 +1,5 @@
-// Nothing runs over an edge: on every page and state, from 320 px to wide, the window has no
-// scroll bar of its own, and no column of a page has one sideways.
+// No overflow: on every page and state, from 320 px to wide, the window has no
+// scroll bar, and no column of a page has a horizontal one.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { phone, scene, settled } from "./harness.mjs";
@@ -10,7 +10,7 @@ let world;
 before(async () => (world = await startWorld()));
 after(() => world?.close());
 
-// In the page: what is larger than the box that holds it.
+// Runs in the page: returns the elements that are larger than their container.
 function over() {
   const root = document.documentElement;
   const name = (el) => `${el.localName}${el.id && "#" + el.id}.${String(el.className)} ${el.textContent.slice(0, 40)}`;
@@ -21,13 +21,13 @@ function over() {
   }
   if (root.scrollWidth > innerWidth) wrong.push(`the window scrolls sideways by ${root.scrollWidth - innerWidth} px`);
   for (const box of document.querySelectorAll("#main, #main :not(pre, textarea, .wide-table, .filters)")) {
-    // Beside an open record on a phone the rest is there for screen readers only.
+    // On a phone, the content next to an open record is there only for screen readers.
     if (box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX === "auto" && box.clientWidth > innerWidth / 8) wrong.push(`${name(box)} is ${box.scrollWidth - box.clientWidth} px too wide`);
   }
   return wrong;
 }
 
-// Each place is turned to once in each kind of window, and measured at each of its widths.
+// Each address is opened once in each kind of window, and measured at each width.
 for (const [widths, height, context] of [[[1440], 900, {}], [[390, 320], 844, phone]]) {
   test(`every page and state at ${widths.join(" and ")} px`, async (t) => {
     const { page, turn } = await scene(t, { daemon: world, context: { ...context, viewport: { width: widths[0], height }, reducedMotion: "reduce" } });
@@ -42,7 +42,7 @@ for (const [widths, height, context] of [[[1440], 900, {}], [[390, 320], 844, ph
         }
         wrong.push(...(await page.evaluate(over)).map((w) => `${place} at ${width} px: ${w}`));
       }
-      widths.reverse(); // the next one begins where this one ends
+      widths.reverse(); // the next address begins at the last width
     }
     assert.deepEqual(wrong, []);
   });

@@ -1,6 +1,6 @@
-// What the tests in a real browser stand on. A test begins with
+// Helpers for tests in a real browser. A test begins with
 //   const { page, daemon, api, visit } = await scene(t, { demo: true });
-// and fails at its end if the page has done what it never may: see watch().
+// and fails at its end if the page did something forbidden: see watch().
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -10,27 +10,27 @@ import { Daemon, patience, until } from "./daemon.mjs";
 
 export { Daemon, patience, until };
 
-/** Whether tests run at their full number, as in the nightly run. */
+/** Whether tests run in full, as in the nightly run. */
 export const full = process.env.MCPPROXY_TEST_VOLUME === "full";
 
-/** Starts Chromium; names but this machine's are not resolved. */
+/** Starts Chromium; only names of this machine are resolved. */
 export const launch = () => chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"],
 });
 
-// One Chromium serves all tests of a file: each scene has a context of its own, which shares nothing with others.
+// All tests of a file share one Chromium. Each scene has its own context, which is isolated from the others.
 let shared;
-if (process.env.NODE_TEST_CONTEXT) after(async () => (await shared)?.close()); // programs that take pictures import this file, too
+if (process.env.NODE_TEST_CONTEXT) after(async () => (await shared)?.close()); // the programs that make pictures also import this file
 
 export const desktop = { viewport: { width: 1440, height: 900 } };
 export const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
 
 /**
- * Notes what a page never may do: errors and warnings of the console, exceptions, violations of its
- * policy, requests to other hosts, answers of 5xx, dialogs, windows, frames, leaving /ui/.
- * allow: patterns of what a test causes on purpose. Answers of 4xx are the page's to show.
+ * Records what a page must never do: errors and warnings of the console, exceptions, violations of its
+ * policy, requests to other hosts, 5xx responses, dialogs, windows, frames, leaving /ui/.
+ * allow: patterns of events that a test causes on purpose. The page itself shows 4xx responses.
  */
 export function watch(context, url, allow = []) {
   const trouble = [];
@@ -38,7 +38,7 @@ export function watch(context, url, allow = []) {
   const own = (address) => address.startsWith(url + "/") || address.startsWith(`blob:${url}/`) || address === "about:blank";
   context.on("console", (m) => {
     if (m.type() !== "error" && m.type() !== "warning") return;
-    // What the browser itself says of an answer of 4xx.
+    // The browser's own message about a 4xx response.
     if (/^Failed to load resource: the server responded with a status of 4\d\d/.test(m.text()) && m.location().url.startsWith(url + "/api/")) return;
     note(`console ${m.type()}: ${m.text()}`);
   });
@@ -54,19 +54,19 @@ export function watch(context, url, allow = []) {
   return trouble;
 }
 
-// In every page before its own scripts: the policy's violations, also those that print nothing.
+// Runs in every page before its scripts: reports policy violations, also those without a console message.
 const violations = () => document.addEventListener("securitypolicyviolation", (e) => console.error(`policy: ${e.violatedDirective} by ${e.blockedURI} ${e.sample}`));
 
 /**
- * Starts a daemon and a context of the file's browser with a page that is signed in, and ends both with the test.
+ * Starts a daemon and a browser context with a signed-in page, and closes both at the end of the test.
  * options: those of Daemon.run; daemon: one that runs already; allow: see watch(); context: of the browser's
- * context (desktop, phone, {colorScheme}); at: where to begin; signIn: false begins nowhere.
+ * context (desktop, phone, {colorScheme}); at: the first address; signIn: false opens no page.
  */
 export async function scene(t, { daemon: given, allow, context: wanted = desktop, at = "overview", signIn = true, ...options } = {}) {
   const daemon = given ?? (await Daemon.run(options));
   let context;
   const end = async () => {
-    // The page goes before its daemon, or it would say that nothing answers.
+    // The page closes before its daemon. Otherwise it would report an error.
     await context?.close();
     if (!given) await daemon.close();
   };
@@ -80,12 +80,12 @@ export async function scene(t, { daemon: given, allow, context: wanted = desktop
   t.after(() => assert.deepEqual(trouble, [], "the page did what it never may"));
   const s = {
     daemon, browser, context, page, trouble, api: daemon.api,
-    /** Goes to a page by its address below /ui/ and waits until it shows what it loads. */
+    /** Opens a page by its address below /ui/, and waits until it is loaded. */
     visit: async (path, p = page) => {
       await p.goto(`${daemon.url}/ui/${path}`);
       await settled(p);
     },
-    /** Goes to a page as a link does, which does not load it again, and waits until it shows what it asks for. */
+    /** Opens a page as a link does, without a reload, and waits until its data is loaded. */
     turn: async (path, p = page) => {
       await p.evaluate((to) => {
         history.pushState(null, "", to);
@@ -96,7 +96,7 @@ export async function scene(t, { daemon: given, allow, context: wanted = desktop
     },
     /** Signs the page in with a new code, as `mcpproxy ui` does. */
     signIn: async (path = at, p = page) => {
-      await p.goto("about:blank"); // another # alone would not load the page
+      await p.goto("about:blank"); // a change of the # alone would not load the page
       await s.visit(`${path}#${await daemon.code()}`, p);
     },
   };
@@ -104,7 +104,7 @@ export async function scene(t, { daemon: given, allow, context: wanted = desktop
   return s;
 }
 
-/** Waits until the page has its heading and nothing of it is still loading. */
+/** Waits until the page has its heading and nothing is loading. */
 export async function settled(page) {
   await page.locator("#main :is(h1, h2):visible").first().waitFor();
   await page.waitForFunction(() => !document.querySelector("#main .skel, #main [aria-label=Loading]"));
@@ -113,18 +113,18 @@ export async function settled(page) {
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Returns what axe-core finds, a line each; rules: only by these. */
+/** Returns the findings of axe-core, one per line. rules: only these rules. */
 export async function axe(page, rules) {
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
   const { violations } = await page.evaluate((r) => globalThis.axe.run(document, { resultTypes: ["violations"], ...(r ? { runOnly: { type: "rule", values: r } } : {}) }), rules);
   return violations.flatMap((v) => v.nodes.map((n) => `${v.id}: ${v.help}: ${n.html.slice(0, 200)}: ${n.any.concat(n.all, n.none).map((c) => c.message).join("; ").slice(0, 300)}`));
 }
 
-/** Returns what axe-core finds in the light theme, and of colours, which are all that differs, in the dark one. */
+/** Returns the findings of axe-core in the light theme, and those about colours, the only difference, in the dark theme. */
 export async function axeInBoth(page) {
   const found = [];
   for (const [colorScheme, rules] of [["dark", ["color-contrast", "link-in-text-block"]], ["light"]]) {
-    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" }); // or colours would still be on their way
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" }); // otherwise colours would still be in transition
     found.push(...(await axe(page, rules)).map((f) => `${colorScheme}: ${f}`));
   }
   return found;

@@ -1,4 +1,4 @@
-// The harness sees what a page never may do: the tests that rely on it would pass otherwise.
+// The harness detects what a page must never do. Without it, the tests that rely on it would pass.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { axe, scene, until } from "./harness.mjs";
@@ -16,7 +16,7 @@ const deeds = {
   "left for": () => void (location.href = "/healthz"),
 };
 
-test("what a page never may do is noticed", async (t) => {
+test("forbidden actions of a page are detected", async (t) => {
   const { page, trouble, visit } = await scene(t);
   assert.deepEqual(trouble, []);
   for (const [what, deed] of Object.entries(deeds)) {

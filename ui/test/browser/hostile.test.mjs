@@ -1,5 +1,5 @@
-// A server and an agent put hostile texts (578 in a full run, else a fixed sample) wherever they may write one. Nothing of them acts,
-// is asked for or becomes markup, on any page, and the pages go on working.
+// A server and an agent send hostile texts (578 in a full run, otherwise a fixed sample) in every field that they control. On no page does a text run,
+// cause a request or become markup, and the pages keep working.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Daemon, full, scene, settled } from "./harness.mjs";
@@ -11,7 +11,7 @@ import { attempts as all, hostile, naughty, packs } from "./xss.mjs";
 const attempts = all.filter((_, i) => full || i % 6 === 0 || i >= 50);
 const texts = [...attempts, ...packs(naughty, 12).filter((_, i) => full || i % 9 === 0)];
 const many = full ? 150 : texts.length;
-const least = { approvals: many, activity: many, tools: many, servers: 2 }; // things to open, or the test has not looked
+const least = { approvals: many, activity: many, tools: many, servers: 2 }; // the minimum number of items to open
 const names = texts.map((t) => (Array.isArray(t) ? t.join("\n") : t));
 let daemon;
 
@@ -29,7 +29,7 @@ before(async () => {
   }
   const agent = await daemon.client(names[0], names[1]);
   await agent.call("upstream_servers", { operation: "add", name: "proposed", command: attempts[0], args_json: JSON.stringify(attempts), env_json: '{"A":"1"}' });
-  // What was approved says something else now: both texts stand in its difference.
+  // The approved definition has changed: the difference contains both texts.
   const { tools } = await daemon.api("GET", "/approvals?limit=500");
   for (const { server, tool, fingerprint } of tools) await daemon.api("POST", `/servers/${server}/tools/${encodeURIComponent(tool)}/approve`, { fingerprint });
   await daemon.scripted("held", hostile([...texts.slice(7), ...texts.slice(0, 7)]));
@@ -39,11 +39,11 @@ after(() => daemon?.close());
 
 const begin = (t) => scene(t, { daemon, context: { viewport: { width: 1440, height: 900 }, reducedMotion: "reduce" } });
 
-/** Fails unless the page is still itself. */
+/** Fails if the page contains foreign elements. */
 async function unharmed(page, where) {
   const state = await page.evaluate(() => ({
     ran: globalThis.__xss,
-    // What the build puts there is in the head; SVG's own are the icons'.
+    // Elements from the build are in the head; the SVG elements belong to icons.
     markup: [...document.querySelectorAll("body :is(script, img, iframe, object, embed, base, meta, link, style, video, audio, form[action], a[href^='javascript' i], a[href^='data' i], marquee, math)")].map((e) => e.outerHTML.slice(0, 200)),
     away: [...document.querySelectorAll("a[href], use, [src]")].map((e) => e.getAttribute("href") ?? e.getAttribute("src")).filter((to) => !/^(\/ui\/|#|https:\/\/(github\.com|modelcontextprotocol\.io)\/)/.test(to)),
     inherited: [...Object.keys(Object.prototype), ...Object.keys(Array.prototype)],
@@ -52,7 +52,7 @@ async function unharmed(page, where) {
   assert.deepEqual(state, { ran: undefined, markup: [], away: [], inherited: [], failed: false }, where);
 }
 
-/** Opens what the list of a page has, one after another, with each tab of it. Returns how many there were. */
+/** Opens each item in the list of a page, and each tab of it. Returns the number of items. */
 async function walk(page, name, most = 200) {
   const id = () => new URL(page.url()).searchParams.get("id");
   const frames = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done)))));
@@ -119,7 +119,7 @@ test("in the address and in fields", async (t) => {
     const field = page.locator("#page-search");
     if (await field.count()) await field.fill(text);
     await page.keyboard.press("Control+k");
-    const asked = page.waitForResponse((r) => /\/api\/v1\/tools\/search\?/.test(r.url())); // the palette asks in a moment
+    const asked = page.waitForResponse((r) => /\/api\/v1\/tools\/search\?/.test(r.url())); // the palette sends its request after a moment
     await page.getByRole("combobox").fill(text.slice(0, 40));
     await asked;
     await settled(page);

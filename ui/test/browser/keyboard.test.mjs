@@ -1,5 +1,5 @@
-// Every page by keyboard alone: all that can be focused is reached, seen where it is, and left
-// again; pages have keys; what opens closes with Esc and gives the focus back.
+// Keyboard only, on every page: each focusable element can be reached, is visible, and can be left
+// again. Pages have keys. Esc closes what is open and returns the focus.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { full, scene, settled } from "./harness.mjs";
@@ -12,8 +12,8 @@ after(() => world?.close());
 
 const sceneOf = (t) => scene(t, { daemon: world, context: { viewport: { width: 1440, height: 900 }, reducedMotion: "reduce" } });
 
-// In the page: numbers what Tab has to reach, and returns how many there are. Of a group of radio
-// buttons or tabs one is reached, the rest by arrows.
+// Runs in the page: numbers the elements that Tab must reach, and returns their count. Of a group of radio
+// buttons or tabs, Tab reaches one and the arrow keys reach the others.
 function mark() {
   const all = [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex], [contenteditable=true]")].filter((el) => {
     if (el.tabIndex < 0 || el.disabled || !el.checkVisibility({ visibilityProperty: true, opacityProperty: false })) return false;
@@ -25,7 +25,7 @@ function mark() {
   return all.map((el) => el.outerHTML.slice(0, 120));
 }
 
-// In the page: what has focus, and what is wrong with how it is seen. again: gives it the focus once more first.
+// Runs in the page: returns the focused element, and problems with its visibility. again: focuses it once more first.
 function focused(again) {
   const el = document.activeElement;
   if (again) {
@@ -47,7 +47,7 @@ function focused(again) {
   return { reach: el.dataset.reach, html: el.outerHTML.slice(0, 120), hidden, ring: ring || clipped };
 }
 
-test("Tab (in a full run also Shift-Tab) reaches everything, and what has focus is seen", async (t) => {
+test("Tab (in a full run also Shift-Tab) reaches everything, and the focused element is visible", async (t) => {
   const { page, visit } = await sceneOf(t);
   const wrong = [];
   for (const place of (await places(world)).filter((p) => !p.startsWith("activity?id") || p.includes("status"))) {
@@ -55,19 +55,19 @@ test("Tab (in a full run also Shift-Tab) reaches everything, and what has focus 
     const all = await page.evaluate(mark);
     for (const key of full ? ["Tab", "Shift+Tab"] : ["Tab"]) {
       const seen = new Set();
-      // It may begin in the middle, where the page has put the focus, and goes round.
+      // It may begin in the middle, where the page has set the focus, and wraps around.
       for (let i = 0; seen.size < all.length && i < 2 * all.length + 5; i++) {
         await page.keyboard.press(key);
         let f = await page.evaluate(focused);
         if (f.reach === undefined || seen.has(f.reach)) continue;
-        // The page is live: what comes in above can push the element out of view after Tab has brought it there.
+        // The page is live: new items above can push the element out of view after Tab has focused it.
         if (f.hidden) f = await page.evaluate(focused, true);
         if (f.reach === undefined) continue;
         seen.add(f.reach);
         if (f.hidden) wrong.push(`${place}, ${key}: covered or out of view: ${f.html}`);
         if (!f.ring) wrong.push(`${place}, ${key}: no ring: ${f.html}`);
       }
-      // The page is live: what a server that crashed has changed meanwhile need not be reached.
+      // The page is live: elements that a crashed server has replaced in the meantime need not be reached.
       const there = await page.evaluate(() => [...document.querySelectorAll("[data-reach]")].map((el) => el.dataset.reach));
       all.forEach((html, i) => seen.has(String(i)) || !there.includes(String(i)) || wrong.push(`${place}, ${key}: not reached: ${html}`));
     }
@@ -80,7 +80,7 @@ test("g and a letter go to each page, the palette and the list of keys open and 
   for (const { title, key } of [...pages.slice(1), pages[0]]) {
     await page.keyboard.press("g");
     await page.keyboard.press(key);
-    await page.waitForFunction((want) => document.title.replace(/^\(\d+\+?\) /, "") === want, `${title} · MCPProxy`); // what waits stands before it
+    await page.waitForFunction((want) => document.title.replace(/^\(\d+\+?\) /, "") === want, `${title} · MCPProxy`); // the count of waiting items comes before the title
     await settled(page);
     assert.equal(await page.evaluate(() => document.activeElement?.id), "main", `${title}: the focus is in the content`);
   }
@@ -103,7 +103,7 @@ test("g and a letter go to each page, the palette and the list of keys open and 
   }
 });
 
-test("j goes to a row, Enter opens it, Esc closes it and the focus is on the row again", async (t) => {
+test("j moves to a row, Enter opens it, Esc closes it and returns the focus to the row", async (t) => {
   const { page, visit } = await sceneOf(t);
   const withTable = pages.filter(({ name }) => /<Table\b/.test(readSources(name)));
   for (const { name } of withTable) {

@@ -1,12 +1,12 @@
-// The daemon goes away and comes back. What is shown stays, with its time; nothing can be decided;
-// it is tried again by itself and by a button. Sessions outlive the daemon, so that the way back
-// leads to the same view.
+// The daemon stops and starts again. The content stays visible, with its time. Decisions are disabled.
+// The page retries automatically and with a button. Sessions survive the restart, so the page
+// returns to the same view.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { scene, settled, until } from "./harness.mjs";
 import { pages } from "./pages.mjs";
 
-// Nobody listens, or a daemon that is being stopped or started says so.
+// No process listens, or a stopping or starting daemon reports this.
 const gone = [/net::ERR_(CONNECTION_REFUSED|CONNECTION_RESET|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|SOCKET_NOT_CONNECTED)/, /^answer 503: /, /with a status of 503 /];
 
 for (const how of ["stop", "kill"]) {
@@ -23,17 +23,17 @@ for (const how of ["stop", "kill"]) {
     assert.equal(await page.locator("#main h1").innerText(), shown, "what was known stays");
     await page.getByText("Offline", { exact: true }).waitFor();
 
-    // The button tries at once.
+    // The button retries immediately.
     const tried = page.waitForRequest((r) => r.url().includes("/api/v1/events"));
     await banner.getByRole("button", { name: "Retry now" }).click();
     await tried;
     assert.equal(await banner.isVisible(), true);
     await page.keyboard.press("g");
-    await page.keyboard.press("o"); // what is loaded already can be looked at
+    await page.keyboard.press("o"); // loaded content stays available
     await page.waitForFunction(() => location.pathname === "/ui/overview");
 
     await daemon.start();
-    await page.getByRole("button", { name: "Retry now" }).click({ timeout: 2000 }).catch(() => {}); // or it came by itself
+    await page.getByRole("button", { name: "Retry now" }).click({ timeout: 2000 }).catch(() => {}); // or it reconnected automatically
     await page.getByText("Live", { exact: true }).waitFor();
     await settled(page);
     assert.equal(new URL(page.url()).pathname, "/ui/overview", "the view is kept");
@@ -42,7 +42,7 @@ for (const how of ["stop", "kill"]) {
   });
 }
 
-test("nothing can be decided while nobody answers", async (t) => {
+test("no decision is possible while the daemon is down", async (t) => {
   const { daemon } = await scene(t, { demo: true, allow: gone });
   await daemon.tools("shifty:add_numbers");
   const agent = await daemon.client();
@@ -54,7 +54,7 @@ test("nothing can be decided while nobody answers", async (t) => {
     tabs.push((await scene(t, { daemon, allow: gone, at: view })).page);
   }
   await daemon.kill();
-  const word = /^(Approve|Block|Keep|Start for|Restart|Enable|Disable|Log in|Call as)(?!.*…$)/; // with dots it asks first
+  const word = /^(Approve|Block|Keep|Start for|Restart|Enable|Disable|Log in|Call as)(?!.*…$)/; // with dots, the button opens a question first
   let before = 0;
   for (const [i, tab] of tabs.entries()) {
     await tab.locator(".banners [role=status]").waitFor();
@@ -65,13 +65,13 @@ test("nothing can be decided while nobody answers", async (t) => {
   assert.ok(before > 3, `only ${before} buttons decide`);
 });
 
-test("a link that is opened while nobody answers works when it comes back", async (t) => {
+test("a link that is opened while the daemon is down works when it is back", async (t) => {
   const { page, daemon, visit } = await scene(t, { allow: [...gone, /chrome-error:/] });
   await visit("tools");
   await daemon.kill();
-  await page.reload({ timeout: 5000 }).catch(() => {}); // the browser's own page now
+  await page.reload({ timeout: 5000 }).catch(() => {}); // the browser shows its error page now
   await daemon.start();
-  // The browser's page may still be on its way, and ends what comes before it.
+  // The browser's error page may still be loading, and would cancel an earlier navigation.
   await until("the link opens", () => page.goto(`${daemon.url}/ui/tools`));
   await settled(page);
   assert.equal(new URL(page.url()).pathname, "/ui/tools");

@@ -1,12 +1,12 @@
-// Which pages and states there are: tests that span pages go through these lists. A page that
-// src/frame/pages.ts has is in them; a state that has an address of its own gets a line here.
+// The lists of pages and states for tests of all pages. The pages come from
+// src/frame/pages.ts. Add a line here for each state with its own address.
 import { readFileSync, readdirSync } from "node:fs";
 
 /** [{name, title, key}] of all pages. */
 export const pages = [...readFileSync(new URL("../../src/frame/pages.ts", import.meta.url), "utf8").matchAll(/\{ name: "(\w+)", title: "([^"]+)".*? key: "(.)"/g)]
   .map(([, name, title, key]) => ({ name, title, key }));
 
-/** Returns the sources of a page, which say what to expect of it. */
+/** Returns the sources of a page, which show what to expect. */
 export function readSources(name) {
   const folder = new URL(`../../src/pages/${name}/`, import.meta.url);
   return readdirSync(folder, { recursive: true }).filter((f) => /\.tsx?$/.test(f)).map((f) => readFileSync(new URL(f, folder), "utf8")).join("\n");
@@ -14,7 +14,7 @@ export function readSources(name) {
 
 const record = async (daemon, filter) => (await daemon.api("GET", `/activity?limit=1&${filter}`)).activities[0].id;
 
-/** The addresses below /ui/ that show the world of world.mjs in its states. */
+/** The addresses below /ui/ that show the states of world.mjs. */
 export async function places(daemon) {
   const call = await record(daemon, "type=tool_call&status=success&server=weather");
   const refused = await record(daemon, "type=policy_decision&status=blocked&server=notes");
@@ -34,10 +34,10 @@ export async function places(daemon) {
   ];
 }
 
-/** The buttons of the page that may open a dialog: their words end with dots, or they say so. */
+/** The buttons of the page that may open a dialog: their text ends with dots, or an attribute declares it. */
 export const openers = (page) => page.locator('#main button:not([disabled]):is([aria-haspopup=dialog], :text-matches("(…|\\\\.\\\\.\\\\.)$"))');
 
-// In the page: whether something else is where the button is, or nothing of it can be brought into view.
+// Runs in the page: reports whether something covers the button, or whether it cannot be scrolled into view.
 function covered(button) {
   button.scrollIntoView({ block: "nearest", inline: "nearest" });
   const r = button.getBoundingClientRect();
@@ -45,7 +45,7 @@ function covered(button) {
   return !top || !(button.contains(top) || top.contains(button));
 }
 
-/** Opens each dialog and menu that the page offers, one after another, and calls look(name) while it is open; not those in seen, to which it adds. */
+/** Opens each dialog and menu of the page in turn, and calls look(name) while it is open. It skips those in seen, and adds the others to it. */
 export async function eachSheet(page, seen, look) {
   const open = page.locator("dialog[open], [popover]:popover-open");
   for (const found of [openers(page), page.locator("#main button[popovertarget]:not([disabled])")]) {
@@ -54,7 +54,7 @@ export async function eachSheet(page, seen, look) {
       if (!(await button.isVisible())) continue;
       const name = ((await button.innerText()) || (await button.getAttribute("aria-label")) || "").trim();
       if (seen.has(name)) continue;
-      if (await button.evaluate(covered)) continue; // what is under an open record is not on offer
+      if (await button.evaluate(covered)) continue; // a button under an open record cannot be clicked
       seen.add(name);
       await button.click();
       await open.first().waitFor().catch(() => { throw new Error(`"${name}" opens nothing on ${page.url()}`) });

@@ -1,5 +1,5 @@
-// That a person decides: a passkey of Chromium's virtual authenticator is made and approves, what is
-// not shown is not signed, and a page at the address goes to the name. A passphrase is for the terminal.
+// Presence: a passkey of Chromium's virtual authenticator is created and approves. A claim that is
+// not shown is not signed, and a page at the IP address moves to localhost. A passphrase is only for the terminal.
 import assert from "node:assert/strict";
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { test } from "node:test";
@@ -20,10 +20,10 @@ async function waiting(t, options) {
     standing: () => s.api("GET", "/presence"),
     approved: async (name) => (await s.api("GET", `/servers/issues/tools/${name}`)).trust.reason === undefined,
     toast: (text, p = s.page) => p.locator(".toast", { hasText: text }).last().waitFor(),
-    /** Presses Approve on the page of a tool, which asks for a person then. */
+    /** Presses Approve on the page of a tool, which then asks for the passkey. */
     approve: async (name, p = s.page) => {
       await p.locator(".review h1", { hasText: name }).waitFor();
-      await p.locator(".acts-bar[data-ready=true]").waitFor(); // a decision rests until what is shown has been there for a moment
+      await p.locator(".acts-bar[data-ready=true]").waitFor(); // the buttons are disabled until the definition has been visible for a moment
       await p.locator(".acts-bar").getByRole("button", { name: /^Approve/ }).click();
     },
     press: (name) => dialog.last().getByRole("button", { name }).click(),
@@ -38,23 +38,23 @@ async function authenticator(context, page) {
   });
 }
 
-test("a passkey is made, approves what is shown and nothing else, and brings pages to localhost", async (t) => {
+test("a passkey is created, approves only what is shown, and moves pages to localhost", async (t) => {
   const s = await waiting(t);
   const { page, context, daemon, dialog, visit, standing, approved, approve, press, toast } = s;
   await authenticator(context, page);
   const address = daemon.url.replace("localhost", "127.0.0.1");
-  const early = await context.newPage(); // at the address, from before there is a passkey
+  const early = await context.newPage(); // at the IP address, opened before the passkey exists
   await early.goto(`${address}/ui/approvals?id=issues:list_issues#${await daemon.code()}`);
   await settled(early);
 
-  // None: one quiet line says what that means.
-  await page.bringToFront(); // a page without the focus is not given passkeys
+  // Presence is off: one line explains the effect.
+  await page.bringToFront(); // a page without the focus cannot use passkeys
   await visit("settings");
   const part = page.getByRole("region", { name: "Presence" });
   assert.match(await part.innerText(), /Presence is off\s+Any program that runs under your account, such as an agent with a shell, can approve changes/);
   assert.equal((await standing()).on, false);
 
-  // The page that the command line opens: the passkey is made, and signs what is in force.
+  // The page that the command line opens: the passkey is created, and signs the current state.
   await page.goto("about:blank");
   await visit(`settings?part=passkey#${await daemon.code()}`);
   await dialog.waitFor();
@@ -67,7 +67,7 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
   const set = await standing();
   assert.deepEqual([set.on, set.kind, set.void, set.anchor.origin, set.signed], [true, "passkey", undefined, daemon.url, 1]);
 
-  // A tool: what is permitted is shown; without the passkey nothing is.
+  // A tool: the page shows what is signed; without the passkey nothing is approved.
   await visit("approvals?id=issues:create_issue");
   await approve("create_issue");
   assert.match(await dialog.innerText(), /Approve\s*tool\s*issues\s*create_issue\s*[0-9a-f]{64}/);
@@ -83,8 +83,8 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
   await toast("Approved issues:create_issue");
   assert.equal(await approved("create_issue"), true);
 
-  // Another claim is shown than would be signed: the page does not sign. Another thing is asked for
-  // than was signed: MCPProxy does not do it.
+  // If the shown claim differs from the one to sign, the page does not sign. If the request differs
+  // from the signed claim, MCPProxy rejects it.
   await visit("approvals?id=issues:close_issue");
   await page.evaluate(() => {
     const own = window.fetch;
@@ -115,18 +115,18 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
   await toast("the passkey has signed another statement");
   assert.equal(await approved("close_issue"), false);
 
-  // A page that was open at the address cannot ask for it, and says where that is possible.
+  // A page that was open at the IP address cannot ask for the passkey, and shows where it can be used.
   await approve("list_issues", early);
   await early.getByText("The passkey belongs to another address").waitFor();
   assert.equal(await early.getByRole("link", { name: "Open that address" }).getAttribute("href"), `${daemon.url}/ui/approvals?id=issues:list_issues`);
-  // One that is opened there is at localhost, signed in.
+  // A page that is opened from there is at localhost, and signed in.
   await early.goto("about:blank");
   await early.goto(`${address}/ui/approvals?id=issues:close_issue#${await daemon.code()}`);
   await settled(early);
   assert.equal(early.url(), `${daemon.url}/ui/approvals?id=issues:close_issue`);
   await early.locator(".review h1", { hasText: "close_issue" }).waitFor();
 
-  // Servers that are pasted are permitted once, all of them.
+  // One signature covers all pasted servers.
   await page.bringToFront();
   await visit("servers");
   await page.keyboard.press("n");
@@ -148,7 +148,7 @@ test("a passkey is made, approves what is shown and nothing else, and brings pag
   assert.equal((await s.api("GET", "/servers")).servers.length, 4);
   await press("Done");
 
-  // It is turned off with the passkey alone.
+  // Only the passkey can turn it off.
   await page.bringToFront();
   await visit("settings?part=presence");
   await part.getByRole("button", { name: "Turn off…" }).click();
@@ -166,7 +166,7 @@ test("under a passphrase the page shows the command for the terminal", async (t)
     kind: "passphrase", since: new Date().toISOString(), before: (await api("GET", "/presence")).head, key: publicKey.export({ format: "jwk" }).x.replaceAll("-", "+").replaceAll("_", "/") + "=",
     sealed: { salt: Buffer.alloc(16).toString("base64"), time: 1, memory_kib: 8, lanes: 1, nonce: Buffer.alloc(12).toString("base64"), box },
   };
-  const { statement } = await api("PUT", "/presence", { anchor }).then(() => assert.fail("nobody signed"), (error) => JSON.parse(error.problem).details);
+  const { statement } = await api("PUT", "/presence", { anchor }).then(() => assert.fail("no user signed"), (error) => JSON.parse(error.problem).details);
   const text = JSON.stringify(statement);
   const digest = createHash("sha256").update("mcpproxy presence statement v1\n" + text).digest();
   const proof = `${Buffer.from(text).toString("base64url")}.${sign(null, digest, privateKey).toString("base64url")}`;
@@ -184,7 +184,7 @@ test("under a passphrase the page shows the command for the terminal", async (t)
 
   await visit("settings?part=presence");
   assert.match(await page.getByRole("region", { name: "Presence" }).innerText(), /Changes that grant more access require your passphrase\s+Since .* You enter it in a terminal only/);
-  // A passkey after it: the page makes it, the terminal signs it.
+  // A passkey after a passphrase: the page creates it, the terminal signs it.
   await authenticator(page.context(), page);
   await page.getByRole("button", { name: "Set up passkey…" }).click();
   await press("Create passkey");
@@ -192,7 +192,7 @@ test("under a passphrase the page shows the command for the terminal", async (t)
   const [, made] = /^mcpproxy presence set passkey --anchor ([\w-]+)$/.exec(await dialog.last().getByRole("group", { name: "Command" }).innerText());
   const next = JSON.parse(Buffer.from(made, "base64url").toString());
   const print = await dialog.last().locator("code").first().innerText();
-  const asked = await api("PUT", "/presence", { anchor: next }).then(() => assert.fail("nobody signed"), (error) => JSON.parse(error.problem).details);
+  const asked = await api("PUT", "/presence", { anchor: next }).then(() => assert.fail("no user signed"), (error) => JSON.parse(error.problem).details);
   assert.deepEqual(asked.claims, [`presence anchor "passkey" "${print}"`]);
   assert.equal(next.origin, daemon.url);
   assert.deepEqual(await axeInBoth(page), []);

@@ -1,4 +1,4 @@
-// Servers: which work, why not the others, and what can be done about it.
+// Servers: their states, the reasons for failures, and the fixes.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { readFile, writeFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ const says = (text, end) => ({ command: "sh", args: ["-c", `${text}; ${end}`] })
 const crashes = says("echo 'Loading kubeconfig' >&2; echo 'Error: ENOENT: no such file, open kubeconfig' >&2; printf '\\342\\200\\256<b>turned</b>\\n' >&2", "exit 3");
 const waits = { command: "npx", args: ["-y", "task-master-ai@0.43.1"], quarantined: true };
 
-// The browser is closed before the daemon: a page that follows a log would complain of one that has gone.
+// The browser is closed before the daemon, because a page that follows a log would report an error.
 async function scene(t, { at, context, ...options }) {
   const daemon = await Daemon.run(options);
   try {
@@ -26,7 +26,7 @@ const drawer = (page) => page.locator("aside.drawer");
 const server = async (daemon, name) => daemon.api("GET", `/servers/${name}`);
 const heading = (page, text) => until(`the heading is ${text}`, async () => (await page.locator("h1").innerText()).match(text));
 
-test("who needs help says why, and the rest works", async (t) => {
+test("a server with a problem shows the reason, and the others work", async (t) => {
   const { page, daemon, visit } = await scene(t, {
     demo: true, servers: { kubernetes: crashes, slow: says("echo 'downloading' >&2", "sleep 100"), unreachable: { url: "http://127.0.0.1:9/mcp" }, "task-master": waits, puppeteer: { ...waits, quarantined: false, enabled: false } },
   });
@@ -39,12 +39,12 @@ test("who needs help says why, and the rest works", async (t) => {
   await visit("servers");
   await heading(page, /^3 servers need attention, 5 running$/);
 
-  // Each state has its word; what was never listed is not none.
+  // Each state has its word. A server that has not listed its tools does not show 0.
   for (const [name, word] of [["task-master", "needs review"], ["notes", "ready"], ["lazybones", "idle"], ["puppeteer", "disabled"], ["slow", "starting"]]) assert.match(await row(page, name).locator(".c-state").innerText(), new RegExp("^" + word));
   assert.equal(await row(page, "lazybones").locator(".c-tools").innerText(), "unknown");
   assert.equal(await row(page, "notes").locator(".c-tools").innerText(), "5");
 
-  // The cause is a sentence of ours; the end of the log is a text.
+  // The cause is MCPProxy's sentence; the end of the log is shown as text.
   await until("the cause", async () => /^Error: ENOENT: no such file, open kubeconfig\s+Exited with code 3(, \d+ times)?\..*SERVER_UNAVAILABLE/s.test(await help(page, "kubernetes").innerText()));
   const log = help(page, "kubernetes").locator("pre");
   await until("its log", async () => /Error: ENOENT.*\\u202e<b>turned<\/b>.*not connected/s.test(await log.innerText()));
@@ -53,7 +53,7 @@ test("who needs help says why, and the rest works", async (t) => {
   assert.match(await help(page, "unreachable").innerText(), /Nothing answers at its address 127\.0\.0\.1:9/);
   assert.deepEqual(await axeInBoth(page), []);
 
-  // Disabled in place, and taken back.
+  // Disable in the list, and undo.
   await help(page, "unreachable").getByRole("button", { name: "Disable" }).click();
   await until("it is off", async () => !(await server(daemon, "unreachable")).enabled);
   await heading(page, /^2 servers need attention/);
@@ -61,12 +61,12 @@ test("who needs help says why, and the rest works", async (t) => {
   await until("it is on", async () => (await server(daemon, "unreachable")).enabled);
   await heading(page, /^3 servers need attention/);
 
-  // A call shows at once, without the place being lost.
+  // A call appears at once, and the selection stays.
   const agent = await daemon.client();
   await agent.call("call_tool_read", { name: "notes:list_notes", args: {}, intent: { operation_type: "read", reason: "look" } });
   await until("the call is counted", async () => (await row(page, "notes").locator(".c-calls").innerText()).trim() === "1");
 
-  // What an agent proposes comes by itself, and is no more than proposed.
+  // A server that an agent proposes appears without a reload, as a proposal only.
   await page.locator(".log").evaluate((box) => (box.scrollTop = 60));
   const at = await page.locator(".log").evaluate((box) => box.scrollTop);
   await agent.call("upstream_servers", { operation: "add", name: "proposed", command: "npx", args: ["-y", "x"] });
@@ -79,14 +79,14 @@ test("who needs help says why, and the rest works", async (t) => {
   assert.deepEqual(await axeInBoth(page), []);
 });
 
-test("a server is looked at, configured and removed by keyboard", async (t) => {
+test("a server is viewed, configured and removed by keyboard", async (t) => {
   const token = "ghp_" + "a1B2".repeat(9);
   const { page, daemon, visit } = await scene(t, { demo: true, servers: { chatty: says("i=0; while [ $i -lt 100000 ]; do echo line $i >&2; i=$((i+1)); sleep 0.2; done", `exit 0`), secret: { command: "sh", args: ["-c", "exit 1", `--token=${token}`] } } });
   await daemon.state("ready", "notes", "shifty");
   await visit("servers");
   await row(page, "notes").waitFor();
 
-  // j and k move, Enter opens, the drawer follows, Esc gives the focus back.
+  // j and k move, Enter opens, the drawer follows, Esc returns the focus.
   await row(page, "notes").locator("a.name").focus();
   await page.keyboard.press("Enter");
   await drawer(page).getByRole("heading", { name: "notes" }).waitFor();
@@ -97,14 +97,14 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   await page.keyboard.press("k");
   await drawer(page).getByRole("heading", { name: "notes" }).waitFor();
 
-  // o switches it off, Undo on again.
+  // o disables it, Undo enables it again.
   await page.keyboard.press("o");
   await until("it is off", async () => !(await server(daemon, "notes")).enabled);
   await drawer(page).getByRole("button", { name: "Enable" }).waitFor();
   await page.getByRole("button", { name: "Undo" }).click();
   await daemon.state("ready", "notes");
 
-  // One thing is changed at a time, and taken back.
+  // Change one setting, and undo it.
   await drawer(page).getByRole("button", { name: "Configuration" }).click();
   await drawer(page).getByRole("button", { name: "Edit trust" }).click();
   await drawer(page).getByRole("button", { name: "manual" }).click();
@@ -116,7 +116,7 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   await drawer(page).locator("textarea").fill("delete_*\n");
   await page.keyboard.press("Control+Enter");
   await until("4 of 5", async () => (await row(page, "notes").locator(".c-tools").innerText()) === "4 of 5");
-  // What is refused says why, and stays to be mended.
+  // A rejected value stays in the field, with the reason.
   await drawer(page).getByRole("button", { name: "Edit call timeout" }).click();
   await drawer(page).getByRole("textbox").fill("soon");
   await page.keyboard.press("Enter");
@@ -129,7 +129,7 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   await page.keyboard.press("Enter");
   await until("the variable", async () => (await server(daemon, "notes")).launch.env?.includes("LANG"));
 
-  // A secret that is not shown is never written back.
+  // A masked secret is never written to the file.
   await visit("servers?id=secret&part=config");
   await drawer(page).getByRole("button", { name: "Edit command" }).click();
   assert.match(await drawer(page).locator("textarea").inputValue(), /\[masked /);
@@ -139,7 +139,7 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   await drawer(page).getByRole("alert").getByText(/is a masked secret/).waitFor();
   assert.match(await readFile(daemon.config, "utf8"), new RegExp(token));
 
-  // The log is followed, held back, and goes on.
+  // Follow the log, pause, and resume.
   await visit("servers?id=chatty&part=log");
   const log = drawer(page).locator("pre");
   const lines = async () => (await log.innerText()).split("\n").length;
@@ -156,7 +156,7 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   await drawer(page).getByRole("button", { name: "Resume" }).click();
   await until("it goes on", async () => (await log.innerText()).length > held.length + 20);
 
-  // Removed by its name, which has to be typed.
+  // To remove it, the user must type its name.
   await drawer(page).getByRole("button", { name: "More for chatty" }).click();
   await page.getByRole("menuitem", { name: "Remove…" }).click();
   const remove = page.getByRole("dialog").getByRole("button", { name: "Remove" });
@@ -166,7 +166,7 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   await until("it is gone", async () => !(await daemon.api("GET", "/servers")).servers.some((s) => s.name === "chatty"));
   await drawer(page).waitFor({ state: "detached" });
 
-  // Quarantine asks, and then leads to the review.
+  // Quarantine asks, and then opens the review.
   await visit("servers");
   await page.getByRole("button", { name: "More for shifty" }).click();
   await page.getByRole("menuitem", { name: "Quarantine…" }).click();
@@ -175,7 +175,7 @@ test("a server is looked at, configured and removed by keyboard", async (t) => {
   assert.equal((await server(daemon, "shifty")).quarantined, true);
 });
 
-test("servers are pasted, seen and added", async (t) => {
+test("servers are pasted, previewed and added", async (t) => {
   const { page, daemon, visit } = await scene(t, { at: "servers" });
   await page.getByText("No servers yet").first().waitFor();
   assert.deepEqual(await axeInBoth(page), []);
@@ -198,7 +198,7 @@ test("servers are pasted, seen and added", async (t) => {
   await page.keyboard.press("Escape");
   await row(page, "notes").waitFor();
 
-  // A name that is taken is told, and another one can be given; a secret goes into the keyring.
+  // A duplicate name is reported, and the user can enter another one. A secret is stored in the keyring.
   await page.keyboard.press("n");
   await paste.fill(text);
   await dialog.getByText("A server named notes already exists.").waitFor();
@@ -210,7 +210,7 @@ test("servers are pasted, seen and added", async (t) => {
   assert.match(await readFile(daemon.config, "utf8"), /\$\{keyring:GITHUB_TOKEN\}/);
   await page.keyboard.press("Escape");
 
-  // A command and a URL; a text that is neither.
+  // A command, a URL, and a text that is neither.
   await page.keyboard.press("n");
   await paste.fill("npx -y @modelcontextprotocol/server-filesystem '~/my code'");
   await dialog.getByText("npx -y @modelcontextprotocol/server-filesystem '~/my code'", { exact: true }).waitFor();
@@ -223,7 +223,7 @@ test("servers are pasted, seen and added", async (t) => {
   await visit("servers");
 });
 
-test("a thousand servers are found by name, and fold", async (t) => {
+test("a thousand servers can be searched by name, and collapse", async (t) => {
   const servers = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`server-${String(i).padStart(3, "0")}`, { ...waits, quarantined: false, enabled: false }]));
   const { page, visit } = await scene(t, { demo: true, servers });
   await visit("servers");
@@ -244,7 +244,7 @@ test("a thousand servers are found by name, and fold", async (t) => {
   await until("folded", async () => (await page.locator("tbody tr[data-i] .c-name").count()) === 3);
   assert.match(page.url(), /fold=off/);
 
-  // A link to one of them shows it in the list, too.
+  // A link to one of them also shows it in the list.
   await visit("servers?id=server-700");
   await until("it is in view", async () => row(page, "server-700").evaluate((tr) => {
     const [r, box] = [tr.getBoundingClientRect(), tr.closest(".log").getBoundingClientRect()];
@@ -252,7 +252,7 @@ test("a thousand servers are found by name, and fold", async (t) => {
   }));
 });
 
-// A server behind a login, and the authorization server that it names.
+// A server that requires a login, and its authorization server.
 async function behindLogin(t) {
   const server = createServer((request, response) => {
     const base = `http://127.0.0.1:${server.address().port}`;
@@ -268,7 +268,7 @@ async function behindLogin(t) {
   return `http://127.0.0.1:${server.address().port}/mcp`;
 }
 
-test("a login is begun where the server says", async (t) => {
+test("a login starts at the authorization server that the server names", async (t) => {
   const url = await behindLogin(t);
   const { page, daemon, visit } = await scene(t, { servers: { notion: { url } }, context: phone });
   await daemon.state("needs_login", "notion");
@@ -283,7 +283,7 @@ test("a login is begun where the server says", async (t) => {
   assert.equal((await daemon.api("GET", "/servers/notion/login")).state, "waiting");
 });
 
-test("servers are sorted within their groups, and switched off and on together", async (t) => {
+test("servers are sorted within their groups, and disabled and enabled together", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   await daemon.state("ready", "notes", "weather", "shifty");
   await visit("servers");
@@ -304,13 +304,13 @@ test("servers are sorted within their groups, and switched off and on together",
   assert.deepEqual(await axeInBoth(page), []);
 });
 
-test("a server that a package manager cannot fetch says why, on every page", async (t) => {
+test("a server that cannot be downloaded shows the reason, on every page", async (t) => {
   const { page, daemon, visit } = await scene(t, { demo: true });
   await writeFile(join(daemon.bin, "npx"), "#!/bin/sh\nexec sleep 600\n", { mode: 0o755 });
   await daemon.api("POST", "/servers", { name: "files", command: "npx", args: ["-y", "@example/files"], env: { npm_config_registry: "http://127.0.0.1:9" }, quarantined: false });
   await visit("servers");
   await until("its state", async () => /^cannot download/.test(await row(page, "files").locator(".c-state").innerText()));
-  assert.match(await help(page, "files").innerText(), /^127\.0\.0\.1 cannot be reached, is the network down\?\s+.*It retries when the network is back/s);
+  assert.match(await help(page, "files").innerText(), /^127\.0\.0\.1 cannot be reached, is the network down\?\s+.*MCPProxy retries when the network is available again/s);
   assert.deepEqual(await axeInBoth(page), []);
   await visit("servers?id=files");
   await drawer(page).getByText("127.0.0.1 cannot be reached, is the network down?").waitFor();

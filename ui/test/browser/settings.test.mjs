@@ -1,4 +1,4 @@
-// Settings: a change is seen before it is saved, a mistake saves nothing, and nobody's change is lost.
+// Settings: a change is shown before it is saved, a file with a mistake is not saved, and no change of another program is lost.
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
@@ -14,13 +14,13 @@ const text = `{
       "args": ["-y", "mongodb-mcp-server"],
       "env": {"MONGO_TOKEN": "${token}"},
       "enabled": false,
-      "disabled_tools": ["drop-*"], // never from here
+      "disabled_tools": ["drop-*"], // never from this machine
     },
   },
 }
 `;
 
-// The page over a file that a person wrote. The browser ends before the daemon does.
+// The page with a file that a user wrote. The browser closes before the daemon stops.
 async function settings(t, options = {}) {
   const daemon = await Daemon.run();
   const write = async (now) => {
@@ -70,7 +70,7 @@ test("a change in the form is shown as a difference, saved with Ctrl S, undone",
   await until("the form says so", async () => (await field("Search results").inputValue()) === "10");
 });
 
-test("what MCPProxy refuses is marked at its field, and what waits for a restart is said", async (t) => {
+test("a rejected value is marked at its field, and settings that need a restart are listed", async (t) => {
   const { page, field, save, file, changed } = await settings(t);
   await field("Search results").fill("many");
   await page.locator('[data-key="tools_limit"] [role=alert]').waitFor();
@@ -93,7 +93,7 @@ test("what MCPProxy refuses is marked at its field, and what waits for a restart
   await until("it is discarded", async () => (await save.count()) === 0);
 });
 
-test("the text is edited: mistakes are marked as one types, secrets stay, history puts a text back", async (t) => {
+test("the text is edited: mistakes are marked while typing, secrets stay, history restores a text", async (t) => {
   const { page, tab, editor, save, file, changed } = await settings(t);
   await tab("File");
   await editor.waitFor();
@@ -104,7 +104,7 @@ test("the text is edited: mistakes are marked as one types, secrets stay, histor
   assert.notEqual(await page.locator(".editor .cm-sign").first().evaluate((e) => getComputedStyle(e).color), await page.locator(".editor .cm-key").first().evaluate((e) => getComputedStyle(e).color));
   await page.getByText("kept when you save").waitFor();
 
-  // Keys are text here: j, ? and x do nothing else.
+  // Shortcut keys are text here: j, ? and x have no other effect.
   await editor.locator(".cm-line").nth(1).click();
   await page.keyboard.press("End");
   await page.keyboard.press("Enter");
@@ -119,7 +119,7 @@ test("the text is edited: mistakes are marked as one types, secrets stay, histor
   await page.keyboard.press("ArrowRight");
   await page.keyboard.type("o");
   await page.getByRole("button", { name: "Save 1 change" }).waitFor();
-  await until("the form shows what the text says", async () => (await page.getByRole("textbox", { name: "Search results", exact: true }).inputValue()) === "15");
+  await until("the form shows the values of the text", async () => (await page.getByRole("textbox", { name: "Search results", exact: true }).inputValue()) === "15");
   await page.keyboard.press("Control+s");
   await page.locator(".toast", { hasText: "Saved and applied." }).waitFor();
   assert.equal(await file(), text.replace("laptop\n", 'laptop\n  "tools_limit": 15, // j?x\n'));
@@ -137,7 +137,7 @@ test("the text is edited: mistakes are marked as one types, secrets stay, histor
   await until("it is put back", async () => (await file()) === text);
 });
 
-test("a file that changed meanwhile shows both, and lets choose", async (t) => {
+test("for a file that changed in the meantime, the page shows both texts and a choice", async (t) => {
   const { page, write, field, file, tab, editor } = await settings(t);
   await field("Search results").fill("15");
   await page.getByRole("button", { name: "Save 1 change" }).waitFor();
@@ -149,14 +149,14 @@ test("a file that changed meanwhile shows both, and lets choose", async (t) => {
   await their.locator("ins", { hasText: "3m" }).waitFor();
   await mine.locator("ins", { hasText: "15" }).waitFor();
   assert.deepEqual(await axeInBoth(page), []);
-  await page.keyboard.press("Control+s"); // does nothing: what is chosen?
+  await page.keyboard.press("Control+s"); // has no effect before a choice
   assert.equal(await file(), theirs);
   await page.getByRole("button", { name: "Merge my changes" }).click();
   await page.getByRole("button", { name: "Save 1 change" }).click();
   const both = theirs.replace(/\n}\n$/, '\n  "tools_limit": 15,\n}\n');
   await until("both are there", async () => (await file()) === both);
 
-  // In the text, the same line: they cannot be put together.
+  // The same line in the text: the changes cannot be merged.
   await tab("File");
   await editor.locator(".cm-line").nth(1).click();
   await page.keyboard.press("End");
@@ -169,7 +169,7 @@ test("a file that changed meanwhile shows both, and lets choose", async (t) => {
   await page.locator(".editor .cm-line", { hasText: "theirs" }).waitFor();
 });
 
-test("a refused file says where it is wrong, what stays in force, and is put right", async (t) => {
+test("a rejected file shows its mistake and the active configuration, and is fixed", async (t) => {
   const { page, write, heading, file, save } = await settings(t);
   await write(text.replace('"2m"', '"soon"'));
   await heading("The saved file has an error");

@@ -1,4 +1,4 @@
-// Signing in, staying signed in, signing out: what everything else stands on.
+// Sign in, stay signed in, sign out.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { scene, settled } from "./harness.mjs";
@@ -9,7 +9,7 @@ test("a code signs in once and leaves the address", async (t) => {
   await visit(`servers#${code}`);
   assert.equal(page.url(), `${daemon.url}/ui/servers`);
   assert.equal(await page.getByRole("navigation").first().isVisible(), true);
-  await page.reload(); // the session is the tab's
+  await page.reload(); // the session belongs to the tab
   await settled(page);
   assert.match(await page.title(), /^Servers/);
   await page.goto("about:blank");
@@ -18,7 +18,7 @@ test("a code signs in once and leaves the address", async (t) => {
   assert.match(await page.locator("#main").innerText(), /code/i);
 });
 
-test("the key signs in, a wrong one says why", async (t) => {
+test("the key signs in, and a wrong key shows the reason", async (t) => {
   const { page, daemon, visit } = await scene(t, { signIn: false });
   await visit("activity");
   assert.equal(await page.getByRole("button", { name: "Sign in" }).isDisabled(), true);

@@ -1,5 +1,5 @@
-// Twenty tabs of one browser, which has six connections for all of them: each shows its page and
-// hears of changes, also after the one that reads for all is closed, and over a restart.
+// Twenty tabs of one browser share six connections. Each shows its page and
+// receives changes, also after the tab that reads for all is closed, and after a restart.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { scene, settled } from "./harness.mjs";
@@ -34,8 +34,8 @@ test("twenty tabs are live", async (t) => {
 
   await daemon.kill();
   await Promise.all(tabs.map((tab) => tab.locator(".banners [role=status]").waitFor()));
-  await tabs.at(-1).getByRole("button", { name: "Retry now" }).click(); // one that does not read
+  await tabs.at(-1).getByRole("button", { name: "Retry now" }).click(); // a tab that does not read the stream
   await daemon.start();
-  await tabs.at(-1).getByRole("button", { name: "Retry now" }).click({ timeout: 1000 }).catch(() => {}); // or it came by itself
+  await tabs.at(-1).getByRole("button", { name: "Retry now" }).click({ timeout: 1000 }).catch(() => {}); // or it reconnected automatically
   await Promise.all(tabs.map(live));
 });

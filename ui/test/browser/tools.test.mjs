@@ -1,5 +1,5 @@
-// The story of the tools page: a person asks as an agent would, sees why, calls the tool,
-// corrects what it is, switches it off and on.
+// The tools page: a user searches as an agent does, sees the reasons, calls a tool,
+// corrects its hints, disables and enables it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { axeInBoth, Daemon, phone, scene, until } from "./harness.mjs";
@@ -22,12 +22,12 @@ const open = { trust: "auto", quarantined: false };
 const begin = async (t, more = {}) => {
   const daemon = await Daemon.run({ scripts: { issues, many, held: issues }, servers: { issues: open, many: open, held: { trust: "manual", quarantined: false } } });
   const s = await scene(t, { daemon, at: "tools", ...more });
-  t.after(() => daemon.close()); // after the page, which would miss it
+  t.after(() => daemon.close()); // after the page, which would report a missing daemon
   await daemon.tools("issues:create_issue", "many:tool_399", "held:merge");
   return s;
 };
 
-test("what an agent gets, and why", async (t) => {
+test("the results that an agent gets, and the reasons", async (t) => {
   const { page } = await begin(t);
   await page.getByRole("heading", { level: 1, name: /of 408 tools callable/ }).waitFor();
   await page.keyboard.press("/");
@@ -45,7 +45,7 @@ test("what an agent gets, and why", async (t) => {
   assert.doesNotMatch(page.url(), /q=/);
 });
 
-test("a question in the address, its place, another lane, nothing", async (t) => {
+test("a query in the address, its position, another lane, no results", async (t) => {
   const { page, visit } = await begin(t);
   await visit("tools?q=repository+issue");
   await page.locator(".hits li").first().waitFor();
@@ -93,7 +93,7 @@ test("call a tool: the form, the answer, its record", async (t) => {
   assert.deepEqual(record.arguments, sent);
   assert.equal(record.metadata.intent.reason, "to try it");
   assert.equal(record.source, "ui");
-  // Form and JSON say the same.
+  // Form and JSON have the same values.
   await page.locator(".form").locator("..").getByRole("button", { name: "JSON" }).click();
   assert.deepEqual(JSON.parse(await page.getByRole("textbox", { name: "Arguments" }).inputValue()), sent);
   await page.getByRole("textbox", { name: "Arguments" }).fill("[1]");
@@ -101,8 +101,8 @@ test("call a tool: the form, the answer, its record", async (t) => {
   await page.getByText("Arguments must be an object").waitFor();
 });
 
-test("what destroys asks first, what fails and what only JSON can say", async (t) => {
-  const { page, visit, api } = await begin(t, { allow: [/502/] }); // of the tool that fails
+test("a destructive tool asks first; failures; arguments that need JSON", async (t) => {
+  const { page, visit, api } = await begin(t, { allow: [/502/] }); // from the tool that fails
   await visit("tools?id=issues:delete_issue");
   await page.getByLabel("id").fill("7");
   await page.locator(".drawer footer").getByRole("button", { name: "Call as destructive" }).click();
@@ -118,7 +118,7 @@ test("what destroys asks first, what fails and what only JSON can say", async (t
   await page.locator(".answer").getByRole("link", { name: "View record" }).waitFor();
 });
 
-test("correct what it is, and take it back", async (t) => {
+test("correct the hints, and undo it", async (t) => {
   const { page, visit, api } = await begin(t);
   await api("PATCH", "/servers/issues", { hint_overrides: { "zz*": { readOnlyHint: true }, "*": { openWorldHint: false } } });
   await visit("tools?id=issues:create_issue");
@@ -139,7 +139,7 @@ test("correct what it is, and take it back", async (t) => {
   assert.deepEqual(await overrides(), [["zz*", { readOnlyHint: true }], ["*", { openWorldHint: false }]]);
 });
 
-test("switch off and on by the key, block and take back", async (t) => {
+test("disable and enable with a key, block and undo", async (t) => {
   const { page, visit, api } = await begin(t);
   await visit("tools?id=issues:list_issues");
   await page.getByText("U+200B").first().waitFor();
@@ -171,13 +171,13 @@ test("all tools: facets, pages, filters in the address", async (t) => {
   await page.getByText("Lane is destructive, and server is many.").waitFor();
   await page.getByRole("button", { name: "Clear filters" }).click();
   await page.locator('tr[data-i="9"] .name').waitFor();
-  // The end of a long list is fetched when it comes into view.
+  // The end of a long list is loaded when it scrolls into view.
   await page.locator(".mid .log").evaluate((box) => box.scrollTo(0, box.scrollHeight));
   await page.locator('tr[data-i="407"] .name').waitFor();
   assert.ok((await page.locator("table.tools tbody tr").count()) < 120);
 });
 
-test("on a phone the tool is the page", async (t) => {
+test("on a phone the tool fills the page", async (t) => {
   const { page, visit } = await begin(t, { context: phone });
   await page.locator("table.tools a.name").first().click();
   await page.locator(".drawer h2").waitFor();
@@ -187,7 +187,7 @@ test("on a phone the tool is the page", async (t) => {
   await page.getByRole("heading", { level: 1, name: "No clients in the last 24 hours" }).waitFor();
 });
 
-test("the list is sorted by its heads, and what is ticked is switched off together", async (t) => {
+test("the list is sorted by its headers, and selected tools are disabled together", async (t) => {
   const { page, visit, api } = await begin(t);
   await visit("tools");
   const head = (name) => page.locator("thead th", { has: page.getByRole("button", { name, exact: true }) });
@@ -203,7 +203,7 @@ test("the list is sorted by its heads, and what is ticked is switched off togeth
   assert.match(page.url(), /sort=-tokens/);
   assert.match(await page.locator(".total").innerText(), /408 tools by tokens/);
 
-  // One by Space, one by its box, all by that of the head.
+  // Select one with Space, one with its check box, all with the check box of the header.
   await visit("tools?server=issues&sort=name");
   const selected = page.locator(".selected");
   await page.getByRole("checkbox", { name: "Select issues:merge" }).check();
@@ -216,7 +216,7 @@ test("the list is sorted by its heads, and what is ticked is switched off togeth
   await selected.waitFor({ state: "detached" });
   await page.locator(".toast", { hasText: "Disabled 2 tools." }).getByRole("button", { name: "Undo" }).click();
   await until("they are on again", async () => (await statuses()) === "callable,callable,callable,callable");
-  await page.getByRole("checkbox", { name: "Select all" }).click(); // ticked when the tools have come
+  await page.getByRole("checkbox", { name: "Select all" }).click(); // selected when the tools are loaded
   await selected.getByText("4 selected").waitFor();
   assert.deepEqual(await axeInBoth(page), []);
   await selected.getByRole("button", { name: "Clear" }).click();

@@ -1,5 +1,5 @@
-// A daemon with something of everything: servers that work, crash, wait, are off; calls that
-// passed, were refused, failed; definitions and a call that wait; leases. For tests and pictures of all pages.
+// A daemon with data for all pages: servers that work, crash, wait or are disabled; calls that
+// succeeded, were refused or failed; pending definitions and a pending call; leases. For tests and pictures.
 import { Daemon, until } from "./daemon.mjs";
 import { crashing, issues, poisoned } from "./servers/scripts.mjs";
 
@@ -39,14 +39,14 @@ async function act(daemon) {
   await claude.call("call_tool_destructive", { name: "notes:delete_note", args: { title: "old-draft" }, intent: intent("destructive", "the user asked to clean up") });
   await cursor.call("call_tool_destructive", { name: "issues:merge", args: { branch: "release/2.5" } }); // fails
   await cursor.call("upstream_servers", { operation: "add", name: "maps", command: "npx", args_json: '["-y","@example/maps-mcp@1.2.0"]', env_json: '{"MAPS_REGION":"eu"}' });
-  await claude.call("call_tool_read", { name: "shifty:add_numbers", args: { a: 1, b: 2 } }); // after which it changes
+  await claude.call("call_tool_read", { name: "shifty:add_numbers", args: { a: 1, b: 2 } }); // the tool changes after this call
   await daemon.scripted("issues", poisoned);
   await until("the changed tools wait", async () => {
     const { tools } = await daemon.api("GET", "/approvals");
     return ["issues:create_issue", "issues:close_issue", "shifty:add_numbers"].every((name) => tools.some((t) => t.name === name));
   });
   await claude.call("call_tool_write", { name: "issues:create_issue", args: { repo: "octo/manual", title: "Paths with spaces" } }); // refused
-  // The lease for it is used up: it waits as long as the world is there.
+  // Its lease is used up, so the call stays pending.
   claude.call("call_tool_destructive", { name: "notes:delete_note", args: { title: "trip" }, intent: intent("destructive", "the user has no use for it any more") }).catch(() => {});
   await until("a call waits", async () => (await daemon.api("GET", "/pending")).pending.length === 1);
 }

@@ -35,7 +35,7 @@ export function laneOf(variant: string | undefined): Lane | undefined {
 }
 
 const severity: Record<Lane, number> = { read: 0, write: 1, destructive: 2 };
-const sources: Record<HintFact["from"], string> = { server: "The server", override: "The configuration", inferred: "MCPProxy, from its name and description,", default: "" };
+const sources: Record<HintFact["from"], string> = { server: "The server", override: "The configuration", sandbox: "The sandbox of the server", inferred: "MCPProxy, from its name and description,", default: "" };
 
 // The lane of the tool, and the source of the hint that decided it.
 function marked(d: Decision, lane: Lane): string {
@@ -98,6 +98,8 @@ export function remedy(r: ActivityRecord): Remedy | undefined {
     case "ask":
       if (r.metadata.error_code === "APPROVAL_DENIED") return { text: "A user denied this call. It cannot be repeated for 15 minutes." };
       return { text: "Approve the call, then repeat it.", page: "approvals", link: "View approvals" };
+    case "pause":
+      return { text: "Resume calls, then repeat the call." };
     case "place":
       return { text: "Repeat the call when the server is less busy." };
   }
@@ -106,7 +108,7 @@ export function remedy(r: ActivityRecord): Remedy | undefined {
 
 /** Returns the effective hints, as lines. */
 export function hintLines(d: Decision): { name: string; value: boolean; from: string }[] {
-  const words: Record<HintFact["from"], string> = { server: "server", override: "configuration", inferred: "inferred", default: "MCP default" };
+  const words: Record<HintFact["from"], string> = { server: "server", override: "configuration", sandbox: "sandbox", inferred: "inferred", default: "MCP default" };
   const named = { read_only: "Read-only", destructive: "Destructive", idempotent: "Idempotent", open_world: "Open world" } as const;
   return Object.entries(named).flatMap(([key, name]) => {
     const fact = d.hints?.[key as keyof typeof named];

@@ -59,7 +59,7 @@ function Judged({ review }: { review: Review }) {
   const bad = all.filter((d) => d.verdict === "block").length + (review.verdict === "block" ? 1 : 0);
   const odd = all.filter((d) => d.verdict === "review" || d.verdict === "incomplete").length;
   if (bad > 0) return <VerdictBox said={{ kind: "hot", icon: "shield", strong: "Likely attack.", text: `${spelled(bad)} of ${count(all.length + (review.instructions ? 1 : 0), "text")} ${bad === 1 ? "has" : "have"} findings typical of attacks.` }} />;
-  if (odd > 0) return <VerdictBox said={{ kind: "warm", icon: "shield", strong: `${count(odd, "definition")} to review.`, text: "Attacks use such text, and so do legitimate tools. Definitions with findings are listed first." }} />;
+  if (odd > 0) return <VerdictBox said={{ kind: "warm", icon: "shield", strong: `${count(odd, "definition")} to review.`, text: "Attacks and legitimate tools both use such text. Definitions with findings are listed first." }} />;
   return <VerdictBox said={{ kind: "calm", icon: "shield-ok", strong: "No findings.", text: "Review the tools, then approve." }} />;
 }
 

@@ -25,6 +25,7 @@ export function Launch({ review, item }: { review: Review; item?: ServerItem }) 
           {env ? <><dt>Variables</dt><dd class="mono">{Object.entries(env).map(([k, v]) => <div key={k}><Visible text={`${k}=${v}`} /></div>)}</dd></>
             : !!l.env?.length && <><dt>Variables</dt><dd class="mono">{l.env.map((k) => <div key={k}><Visible text={k} /></div>)}</dd></>}
           {!l.url && <><dt>Directory</dt><dd class={l.working_dir ? "mono" : "dim"}>{l.working_dir ? <Visible text={l.working_dir} /> : "MCPProxy's working directory"}</dd></>}
+          {l.command && <><dt>Sandbox</dt><dd class={l.sandbox ? "" : "dim"}>{l.sandbox ? <Visible text={l.sandbox} /> : "none: the command has all your rights"}</dd></>}
           {!!l.headers?.length && <><dt>Headers</dt><dd class="mono">{l.headers.map((k) => <div key={k}><Visible text={k} /></div>)}</dd></>}
           <dt>Fingerprint</dt><dd class="mono"><span title={review.fingerprint}>{short(review.fingerprint)}</span> <CopyButton text={review.fingerprint} label="Copy fingerprint" /></dd>
         </dl>

@@ -110,7 +110,7 @@ function ServerActs({ review, onDone, onNext, onStale }: { review: Review; onDon
   return (
     <>
       <ActsBar acts={stage === "approved" ? acts.filter((a) => a.key !== "x") : acts} ready={settled && !busy} hold={busy} onNext={onNext}
-        note={stage === "launch" ? <>Applies to this exact launch.<br />A changed launch needs a new review.</> : <>Applies to what is shown.<br />Later changes need a new review.</>} />
+        note={stage === "launch" ? <>Applies to this exact launch.<br />A changed launch needs a new review.</> : <>Applies to the definitions shown here.<br />Later changes need a new review.</>} />
       {asking === "remove" && (
         <Confirm title={proposed ? `Discard the proposal for ${name}?` : `Remove ${name}?`} action={proposed ? "Discard" : "Remove"} name={proposed ? undefined : name} nameLabel="Type the name to confirm" onConfirm={remove} onClose={() => setAsking("")}>
           {proposed ? "The server was never started. The agent can propose it again." : "Stops the server and removes it from the configuration file. Its approvals are deleted."}

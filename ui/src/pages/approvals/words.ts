@@ -20,7 +20,7 @@ export function verdict(d: Diff, was: Lane, is: Lane): Said {
   }
   if (d.loosened?.length) return { kind: "warm", icon: "destr", strong: "Hints relaxed.", text: loosened(was, is) };
   if (d.verdict === "incomplete") return { kind: "warm", icon: "shield", strong: "The scanner could not read the whole definition.", text: "Read it before you decide." };
-  if (n > 0 && d.verdict !== "clean") return { kind: "warm", icon: "shield", strong: `${n === 1 ? "1 finding" : `${n} findings`} to review.`, text: "Attacks use such text, and so do legitimate tools. Check the marked text below." };
+  if (n > 0 && d.verdict !== "clean") return { kind: "warm", icon: "shield", strong: `${n === 1 ? "1 finding" : `${n} findings`} to review.`, text: "Attacks and legitimate tools both use such text. Check the marked text below." };
   return { kind: "calm", icon: "shield-ok", strong: "No findings.", text: d.approved ? "Review the changes." : "Review the definition." };
 }
 

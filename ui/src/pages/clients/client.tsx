@@ -4,12 +4,12 @@ import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import type { Change, Client, Outcome, PermissionLane, ProfileView, Surface } from "../../api/types";
 import { useResource, type Resource } from "../../data/resource";
-import { laneOf, placeOf, short, standing, verdictWords } from "../../lib/clients";
+import { laneOf, placeOf, profileOf, short, standing, verdictWords } from "../../lib/clients";
 import { number } from "../../lib/format";
 import { own } from "../../lib/own";
 import { href } from "../../router";
 import { Button } from "../../ui/button";
-import { ByHand, ConnectButtons, perform, undo, usePreview, Written, type Restriction } from "../../ui/connect";
+import { ByHand, ConnectButtons, perform, undo, usePreview, Written, type Connection } from "../../ui/connect";
 import { copy } from "../../ui/copy";
 import { Confirm } from "../../ui/dialog";
 import { Drawer, DrawerPart } from "../../ui/drawer";
@@ -26,27 +26,29 @@ import type { ClientUse } from "./used";
 export function ClientDrawer({ of: c, use, changes, onMove, onClose, onDisconnect }: {
   of: Client; use?: ClientUse; changes: readonly Change[]; onMove?: (by: number) => void; onClose: () => void; onDisconnect: (c: Client) => void;
 }) {
-  const [restriction, setRestriction] = useState<Restriction>({});
+  const [connection, setConnection] = useState<Connection>({});
   const is = standing(c);
   const connected = is === "connected";
   // A token is created once, so the fields are reset.
-  useEffect(() => setRestriction({}), [connected]);
+  useEffect(() => setConnection({}), [connected, c.surface]);
   const p = c.permissions;
-  const rules = connected && !!p?.writable && !p.right;
-  const entry = usePreview(c, connected || is === "broken" ? null : "connect", restriction);
+  const connects = is !== "broken" && (!connected || !!connection.surface);
+  const rules = connected && !connects && !!p?.writable && !p.right;
+  const entry = usePreview(c, connects ? "connect" : null, connection);
   const permissions = usePreview(c, rules ? "permissions" : null);
   return (
     <Drawer label={connected ? c.name : `Connect ${c.name}`} class="client" title={<span class="sans">{connected ? c.name : `Connect ${c.name}`}</span>} meta={<How of={c} />} onMove={onMove} onClose={onClose}
-      footer={<Footer of={c} entry={entry} permissions={rules ? permissions : undefined} restriction={restriction} onDisconnect={onDisconnect} />}>
+      footer={<Footer of={c} entry={connects ? entry : undefined} permissions={rules ? permissions : undefined} connection={connection} onDisconnect={onDisconnect} />}>
       {c.broken.length > 0 && <DrawerPart title="Unreadable files">{c.broken.map((b) => <p class="error-line" key={b}><Visible text={b} /></p>)}</DrawerPart>}
-      {!connected && is !== "broken" && <Written preview={entry} name={c.name} />}
-      {!connected && is !== "broken" && <Restrict id={c.id} value={restriction} onChange={setRestriction} />}
-      {p && is !== "broken" && <Permissions of={c} />}
+      {is !== "broken" && c.surface !== "server" && <SurfaceChoice of={c} value={connection} onChange={setConnection} />}
+      {connects && <Written preview={entry} name={c.name} />}
+      {connects && <Restrict id={c.id} value={connection} onChange={setConnection} />}
+      {p && is !== "broken" && !connection.surface && <Permissions of={c} />}
       {rules && <Written preview={permissions} title="Permission changes" name={c.name} />}
       {c.next && <DrawerPart title="Next step"><p><Visible text={c.next} /></p></DrawerPart>}
       <Own of={c} />
       {use && <DrawerPart title="Last 24 hours"><Did of={use} /></DrawerPart>}
-      {!connected && <DrawerPart title="Manual setup"><ByHand of={c} /></DrawerPart>}
+      {!connected && !connection.surface && <DrawerPart title="Manual setup"><ByHand of={c} /></DrawerPart>}
       {changes.length > 0 && <DrawerPart title="File changes"><Changes of={changes} /></DrawerPart>}
     </Drawer>
   );
@@ -55,6 +57,38 @@ export function ClientDrawer({ of: c, use, changes, onMove, onClose, onDisconnec
 const sees: Record<Surface, string> = {
   search: "It sees six tools that search and call.", lanes: "It sees every tool by name, with an entry for each lane.", all: "It sees every tool by name.", server: "It sees one server.",
 };
+
+const surfaces: { value: Surface; label: string }[] = [
+  { value: "search", label: "six tools that search and call" }, { value: "lanes", label: "every tool by name, an entry for each lane" }, { value: "all", label: "every tool by name, one entry" },
+];
+
+const why: Record<Surface, string> = {
+  search: "Few tokens, also with hundreds of tools. Best for clients that load all definitions at the start.",
+  lanes: "Reads, writes and destructive calls have entries of their own, so the client can permit reads as a whole. Best for clients that search tools themselves.",
+  all: "All definitions count against the client’s context. Best with few tools.",
+  server: "",
+};
+
+/** What the client sees of the tools. Without a choice: the recommended surface, or that of a connected client. */
+function SurfaceChoice({ of: c, value, onChange }: { of: Client; value: Connection; onChange: (n: Connection) => void }) {
+  const connected = standing(c) === "connected";
+  const choose = (surface: Surface) => {
+    const { surface: _, ...rest } = value;
+    const profile = value.profile ?? profileOf(c); // a connected client keeps its profile
+    onChange(surface !== c.surface ? { ...rest, surface, ...(profile ? { profile } : {}) } : connected ? {} : rest);
+  };
+  return (
+    <DrawerPart title="Surface">
+      <Field label="The client sees" note={why[value.surface ?? c.surface]}>
+        {(a) => (
+          <select {...a} value={value.surface ?? c.surface} onChange={(e) => choose(e.currentTarget.value as Surface)}>
+            {surfaces.map((s) => <option key={s.value} value={s.value}>{s.label}{s.value === c.surface ? ` (${connected ? "now" : "recommended"})` : ""}</option>)}
+          </select>
+        )}
+      </Field>
+    </DrawerPart>
+  );
+}
 
 function How({ of: c }: { of: Client }) {
   const lead = c.leads_to && <code><Visible text={c.leads_to} /></code>;
@@ -67,7 +101,7 @@ function How({ of: c }: { of: Client }) {
   }
 }
 
-function Footer({ of: c, entry, permissions, restriction, onDisconnect }: { of: Client; entry: Resource<Outcome>; permissions?: Resource<Outcome>; restriction: Restriction; onDisconnect: (c: Client) => void }) {
+function Footer({ of: c, entry, permissions, connection, onDisconnect }: { of: Client; entry?: Resource<Outcome>; permissions?: Resource<Outcome>; connection: Connection; onDisconnect: (c: Client) => void }) {
   const [busy, setBusy] = useState(false);
   const write = async () => {
     setBusy(true);
@@ -78,7 +112,7 @@ function Footer({ of: c, entry, permissions, restriction, onDisconnect }: { of: 
   if (is === "broken") return <Button onClick={() => void copy(c.entry.text)}>Copy entry</Button>;
   return (
     <>
-      {is !== "connected" && <ConnectButtons of={c} preview={entry} restriction={restriction} />}
+      {entry && <ConnectButtons of={c} preview={entry} connection={connection} />}
       {permissions && <Button kind="main" decides disabled={busy || !permissions.data?.changed} onClick={write}>Write permissions</Button>}
       {is !== "not" && is !== "foreign" && <Button decides onClick={() => onDisconnect(c)}>Disconnect…</Button>}
     </>
@@ -86,9 +120,9 @@ function Footer({ of: c, entry, permissions, restriction, onDisconnect }: { of: 
 }
 
 /** A profile or a token that restricts a client. */
-function Restrict({ id, value, onChange }: { id: string; value: Restriction; onChange: (n: Restriction) => void }) {
+function Restrict({ id, value, onChange }: { id: string; value: Connection; onChange: (n: Connection) => void }) {
   const profiles = useResource("profiles", (signal) => api.get<{ profiles: ProfileView[] }>("/profiles", undefined, signal));
-  const set = (patch: Restriction) => onChange(Object.fromEntries(Object.entries({ ...value, ...patch }).filter(([, v]) => v)));
+  const set = (patch: Connection) => onChange(Object.fromEntries(Object.entries({ ...value, ...patch }).filter(([, v]) => v)));
   return (
     <details class="less">
       <summary>Restrict access</summary>
@@ -138,7 +172,7 @@ function Permissions({ of: c }: { of: Client }) {
       {rest.length > 0 && lanes.every((l) => l.right) && <p class="same">Other tools with wrong permissions: {rest.map((l) => `${l.tool} ${verdictWords[l.verdict]}`).join(", ")}.</p>}
       {p.by_hand && <p class="remark"><Icon name="settings" small /><span><Visible text={p.by_hand} /></span></p>}
       {p.notes?.map((n) => <p class="same" key={n}><Visible text={n} /></p>)}
-      {p.basis === "unverified" && <p class="same">This client does not document its permissions. Check once that it asks.</p>}
+      {p.basis === "unverified" && <p class="same">This client does not document its permissions. Check once that it asks before a write.</p>}
     </DrawerPart>
   );
 }

@@ -21,7 +21,7 @@ export function Own({ of: c }: { of: Client }) {
     <DrawerPart title="Servers to import">
       <FoundList of={found} bare />
       <div class="row go"><Button decides disabled={busy || found.count === 0} onClick={take}>{found.count > 0 ? `Import ${count(found.count, "server")}` : "Import"}</Button></div>
-      <p class="same">Imported servers are available to all clients. Importing approves exactly these launches. The servers start, and their definitions are scanned.</p>
+      <p class="same">Imported servers are available to all clients. By importing, you approve the commands and URLs shown here. MCPProxy starts the servers and scans their definitions.</p>
     </DrawerPart>
   );
 }

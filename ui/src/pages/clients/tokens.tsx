@@ -81,7 +81,7 @@ const orders: Readonly<Record<string, (t: TokenView) => Value>> = {
   name: (t) => t.name, reaches, lanes: (t) => t.lanes?.join(", ") || "all", until: (t) => t.expires_at, used: (t) => t.last_used_at,
 };
 
-const answers = "Its client can approve pending calls (ask.answer_by_client).";
+const answers = "The client with this token can approve pending calls (ask.answer_by_client).";
 
 /** Returns the access of a token: "profile research", "github, git", "all servers". */
 function reaches(t: TokenView): string {

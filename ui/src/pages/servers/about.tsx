@@ -41,7 +41,7 @@ function sentence(text: string): string {
 
 function waits(s: ServerDetail): string {
   if (s.proposed_by) return `Proposed by ${s.proposed_by}. Not started or contacted yet.`;
-  return s.stage === "definitions" ? "The launch is approved. Its definitions need review." : "Not started or contacted since.";
+  return s.stage === "definitions" ? "The launch is approved. Its definitions need review." : "MCPProxy does not start or contact it before you approve its launch.";
 }
 
 const stateSince = (state: string) => own({ ready: "ready since", idle: "idle since", failed: "failed", connecting: "connecting since", needs_login: "needs login since", needs_secret: "needs a secret since", needs_variable: "needs a variable since" }, state) ?? "stopped";
@@ -106,6 +106,14 @@ function Tools({ of: s }: { of: ServerDetail }) {
   );
 }
 
+/** Returns which clients share the session with the server. */
+function sharing(s: Server): string {
+  const needs = (s.session_needs ?? []).map((n) => n.need);
+  if (s.session === "per_client") return "one session each";
+  if (needs.includes("state")) return "one session each, because the server keeps state for each session";
+  return needs.length ? `share one session, except those with ${needs.join(" or ")}, because the server asks for it` : "share one session";
+}
+
 function Facts({ of: s, onLog }: { of: ServerDetail; onLog: () => void }) {
   const info = s.server_info;
   return (
@@ -117,7 +125,12 @@ function Facts({ of: s, onLog }: { of: ServerDetail; onLog: () => void }) {
         {!!s.restarts && <><dt>Reconnects</dt><dd class="num">{number(s.restarts)}</dd></>}
         {s.last_error_at && <><dt>Last failure</dt><dd><Time at={s.last_error_at} suffix /></dd></>}
         <dt>Transport</dt><dd>{s.protocol}</dd>
+        {s.sandbox && <><dt>Sandbox</dt><dd><Visible text={s.sandbox.text} /></dd></>}
+        {s.session && s.protocol_version !== "2026-07-28" && <><dt>Clients</dt><dd>{sharing(s)}</dd></>}
       </dl>
+      {s.sandbox?.trusted && <p class="soft">Its tools without hints count as read-only, because its sandbox can change nothing.</p>}
+      {s.sandbox?.not_enforced?.map((g) => <p key={g} class="soft">Not enforced on this machine: <Visible text={g} /></p>)}
+      {s.sandbox?.notes?.map((n) => <p key={n} class="soft"><Visible text={n} /></p>)}
       {s.warnings?.map((w) => <p key={w} class="soft"><Visible text={w} /></p>)}
     </DrawerPart>
   );

@@ -19,7 +19,7 @@ function NextTry({ of: s }: { of: Server }) {
     const timer = setInterval(() => tick(Date.now()), 1000);
     return () => clearInterval(timer);
   }, [s.retry_at]);
-  if (s.trouble) return <>It retries when the network is back. To use a proxy or another registry, set its variables with <i>Edit</i>.</>;
+  if (s.trouble) return <>MCPProxy retries when the network is available again. To use a proxy or another registry, set its environment variables with <i>Edit</i>.</>;
   if (s.state === "connecting") return <>Retrying…</>;
   if (!s.retry_at) return null;
   const left = (Date.parse(s.retry_at) - now) / 1000;

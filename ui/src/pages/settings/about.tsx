@@ -99,7 +99,7 @@ export function ThisBrowser() {
         <Seg label="Theme" value={theme.value} options={[{ value: "system", label: "System" }, { value: "light", label: "Light" }, { value: "dark", label: "Dark" }]} onChange={(v) => (theme.value = v)} />
       </Line>
       <div class="set">
-        <div><label class="strong" for="single-keys">Single-key shortcuts</label><p class="soft" id="single-keys-h">Such as j, k and a. Ctrl K and Ctrl S always work.</p></div>
+        <div><label class="strong" for="single-keys">Single-key shortcuts</label><p class="soft" id="single-keys-h">Keys such as j, k and a. Ctrl K and Ctrl S always work.</p></div>
         <div class="row control"><input id="single-keys" type="checkbox" aria-describedby="single-keys-h" checked={singleKeys.value} onChange={(e) => (singleKeys.value = e.currentTarget.checked)} /></div>
       </div>
       {canNotify && (

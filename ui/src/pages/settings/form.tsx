@@ -54,7 +54,7 @@ function Row({ file, setting: s, words, note, of }: { file: Config; setting: Set
         {mistake && <p class="field-note bad" id={id + "-m"} role="alert"><Visible text={wrong(mistake)} /></p>}
       </div>
       {s.locked
-        ? <div class="locked"><code>{said(value)}</code><span class="dim"><Icon name="lock" small />Set in the file or by a flag only.</span></div>
+        ? <div class="locked"><code>{said(value)}</code><span class="dim"><Icon name="lock" small />Can be set only in the file or with a flag.</span></div>
         : (
           <div class="row control">
             <Control setting={s} words={words} value={value} id={id} disabled={broken || of.conflict} bad={!!mistake} onChange={(v) => of.change(s, v)} />

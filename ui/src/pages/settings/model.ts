@@ -50,7 +50,7 @@ export const groups: readonly { title: string; rows: readonly Words[] }[] = [
     title: "Activity log",
     rows: [
       { key: "activity_retention_days", label: "Keep records for", unit: "days", note: (v) => `Or ${figure(v("activity_max_records"))} records, or ${figure(v("activity_max_size_mb"))} MB, whichever comes first.` },
-      { key: "activity_durability", label: "Records survive", note: says("Surviving a power loss adds the disk latency to each call."), options: { process: "A process crash", power: "A power loss" } },
+      { key: "activity_durability", label: "Records survive", note: says("To survive a power loss, each call waits until its record is on the disk."), options: { process: "A process crash", power: "A power loss" } },
     ],
   },
 ];

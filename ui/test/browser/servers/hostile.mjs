@@ -1,6 +1,6 @@
-// A stdio MCP server whose definitions a person has to look at, for tests of the Approvals page.
+// A stdio MCP server whose definitions need review, for tests of the Approvals page.
 // node hostile.mjs <stage file> [how many new tools]: while the file says "2" or "3", tools that
-// were fine at stage 1 list other definitions, and new ones are there. It watches the file.
+// were harmless at stage 1 have other definitions, and there are new tools. It watches the file.
 import { readFileSync, watch } from "node:fs";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";

@@ -1,5 +1,5 @@
-// An MCP server over stdio that says what a file says: node scripted.mjs <script.json>. When
-// the file is written anew, it announces that its lists have changed. The file holds
+// A stdio MCP server that follows a script file: node scripted.mjs <script.json>. When
+// the file is written again, it announces that its lists have changed. The file contains
 //   {serverInfo, instructions, tools, prompts, resources, resourceTemplates,
 //    results: {tool or prompt: result}, errors: {tool: {code, message}}, wait: {tool: ms},
 //    stderr: [line written at the start], crash: "start" or name of a tool}

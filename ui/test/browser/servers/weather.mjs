@@ -1,4 +1,4 @@
-// The demo's weather server, which the binary only has within `mcpproxy demo`: MCP over HTTP
+// The demo's weather server, which the binary runs only within `mcpproxy demo`: MCP over HTTP
 // with two tools that read. Returns {url, close}.
 import { createServer } from "node:http";
 

@@ -57,7 +57,7 @@ function First({ of: r }: { of: ActivityRecord }) {
 }
 
 function firstCall(r: ActivityRecord): string {
-  if (r.status === "blocked") return "First call: MCPProxy refused and recorded it.";
+  if (r.status === "blocked") return "MCPProxy refused the first call and recorded it.";
   const time = `It took ${took(r.duration_ms)}`;
   return r.status === "success" ? `First call recorded. ${time}.` : `First call recorded. It failed. ${time}.`;
 }

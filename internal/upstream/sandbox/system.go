@@ -1,0 +1,217 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"mcpproxy/internal/upstream/process"
+)
+
+// ExecCommand is the command of MCPProxy that restricts itself and then runs a server.
+const ExecCommand = "sandbox-exec"
+
+// System starts servers in their sandboxes on this machine.
+type System struct {
+	private []string // files and folders of MCPProxy
+	probe   func() machineSupport
+}
+
+// NewSystem returns a System. No sandbox can read or write the private files and folders.
+func NewSystem(private ...string) *System {
+	return &System{private: private, probe: sync.OnceValue(probeSupport)}
+}
+
+// machineSupport is what a machine offers to enforce a sandbox.
+type machineSupport struct {
+	os         string // of runtime.GOOS
+	landlock   int    // version of the Landlock ABI; 0 if there is none
+	syscalls   bool   // filters of system calls
+	namespaces bool   // user, process, mount and network namespaces without privileges
+}
+
+// Versions of the Landlock ABI.
+const (
+	abiFiles   = 3 // all writes, also truncating (Linux 6.2)
+	abiSignals = 6 // signals to other processes (Linux 6.12)
+)
+
+// Gap is a rule that this machine cannot enforce.
+type Gap struct {
+	Rule string // what the server may not do
+	Fix  string
+}
+
+func (g Gap) String() string { return g.Rule + ": " + g.Fix }
+
+// NotEnforced returns the rules that this machine cannot enforce.
+func (s *System) NotEnforced(r Rules) []Gap { return s.probe().gaps(r) }
+
+func (p machineSupport) gaps(r Rules) (all []Gap) {
+	switch {
+	case !r.IsOn() || r.Mode == Container:
+		return nil
+	case p.os != "linux":
+		return []Gap{{`sandbox.mode "` + string(r.Mode) + `" needs Linux`, `use "container" with Docker or Podman`}}
+	}
+	if p.landlock < abiFiles {
+		all = append(all, Gap{"limits for files", "use Linux 6.2 or later with Landlock turned on (lsm=landlock,… on the kernel command line)"})
+	}
+	if !p.syscalls {
+		all = append(all, Gap{"limits for the network, sockets and other processes", "use a kernel with seccomp (CONFIG_SECCOMP_FILTER) on amd64 or arm64"})
+	}
+	if p.landlock < abiSignals && !p.namespaces {
+		all = append(all, Gap{"no signals to other processes", "use Linux 6.12 or later, or allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns)"})
+	}
+	return all
+}
+
+// Notes returns what is weaker on this machine although no rule of users is about it.
+func (s *System) Notes(r Rules) []string {
+	if p := s.probe(); r.IsOn() && r.Mode != Container && p.os == "linux" && !p.namespaces {
+		return []string{"user namespaces are not available, so processes that the server starts can outlive it, inside the sandbox"}
+	}
+	return nil
+}
+
+// plan is the argument of ExecCommand, as JSON.
+type plan struct {
+	Rules   Rules    `json:"rules"` // with absolute paths
+	Home    string   `json:"home"`
+	Private []string `json:"private"`
+	Tmp     string   `json:"tmp"`
+	// Command and Args are the server as configured. Install is the command that makes its package available.
+	Command   string   `json:"command"`
+	Args      []string `json:"args"`
+	Install   []string `json:"install,omitempty"`
+	Program   string   `json:"program,omitempty"` // what to run in the sandbox, with ProgramArgs
+	ProgArgs  []string `json:"program_args,omitempty"`
+	Reads     []string `json:"reads,omitempty"`
+	Namespace bool     `json:"namespace,omitempty"` // whether it runs in namespaces of its own
+}
+
+func (p plan) arguments() []string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic("strings always encode: " + err.Error())
+	}
+	return []string{ExecCommand, string(text)}
+}
+
+// SetupError means that the sandbox of a server could not be set up. Its text is MCPProxy's own, with paths of the
+// configuration.
+type SetupError struct{ err error }
+
+func (e *SetupError) Error() string { return e.err.Error() }
+func (e *SetupError) Unwrap() error { return e.err }
+
+// Wrap returns the command that runs c with the rules, or a SetupError. The command removes the private temporary folder
+// at its end.
+func (s *System) Wrap(c process.Command, r Rules) (process.Command, error) {
+	if !r.IsOn() {
+		return c, nil
+	}
+	out, err := s.wrap(c, r)
+	if err != nil {
+		return c, &SetupError{err}
+	}
+	return out, nil
+}
+
+func (s *System) wrap(c process.Command, r Rules) (process.Command, error) {
+	p := s.probe()
+	if gaps := p.gaps(r); len(gaps) > 0 && !r.BestEffort {
+		return c, &UnenforceableError{gaps}
+	} else if len(gaps) > 0 && p.os != "linux" {
+		return c, nil
+	}
+	home := c.Env["HOME"]
+	if home == "" {
+		home, _ = os.UserHomeDir()
+	}
+	r = r.WithHome(home)
+	if r.Mode == Container {
+		return containerCommand(c, r, s.private)
+	}
+	tmp, err := os.MkdirTemp("", "mcpproxy-sandbox-")
+	if err != nil {
+		return c, fmt.Errorf("make the private temporary folder: %w", err)
+	}
+	if tmp, err = filepath.EvalSymlinks(tmp); err != nil {
+		return c, fmt.Errorf("make the private temporary folder: %w", err)
+	}
+	out, err := wrapCommand(c, plan{Rules: r, Home: home, Private: s.private, Tmp: tmp, Command: c.Name, Args: c.Args, Namespace: p.namespaces})
+	if err != nil {
+		os.RemoveAll(tmp)
+		return c, err
+	}
+	out.AfterExit = func() { os.RemoveAll(tmp) }
+	return out, nil
+}
+
+func wrapCommand(c process.Command, p plan) (process.Command, error) {
+	env := map[string]string{}
+	for name, value := range c.Env {
+		env[name] = value
+	}
+	env["TMPDIR"], env["TMP"], env["TEMP"] = p.Tmp, p.Tmp, p.Tmp
+	p, err := p.resolved(process.Environment(env), c.Dir)
+	if err != nil {
+		return c, err
+	}
+	if len(p.Install) == 0 {
+		if _, err := grantedAccess(p.Rules, p.Home, p.Private, p.Reads); err != nil { // else the first error is in the log
+			return c, err
+		}
+	}
+	return process.Command{
+		Name: selfProgram, Args: p.arguments(), Env: env, Dir: c.Dir, Installs: len(p.Install) > 0,
+		Modify: func(attr *syscall.SysProcAttr) {
+			if p.Namespace && len(p.Install) == 0 {
+				isolate(attr, p.Rules.HasNetwork())
+			}
+		},
+	}, nil
+}
+
+// resolved returns the plan with what its command runs.
+func (p plan) resolved(env []string, dir string) (plan, error) {
+	l, err := resolveLaunch(p.Command, p.Args, env, dir)
+	if err != nil {
+		return p, err
+	}
+	p.Program, p.ProgArgs, p.Reads, p.Install = l.program, l.args, l.reads, l.install
+	return p, nil
+}
+
+// UnenforceableError means that this machine cannot enforce the rules.
+type UnenforceableError struct{ Gaps []Gap }
+
+func (e *UnenforceableError) Error() string {
+	var all []string
+	for _, g := range e.Gaps {
+		all = append(all, g.String())
+	}
+	return "this machine cannot enforce the sandbox: " + strings.Join(all, "; ") + `. To start the server anyway, set "best_effort": true in its sandbox`
+}
+
+// errNotResolved rejects a launch that a sandbox cannot prepare.
+func errNotResolved(format string, args ...any) error {
+	return errors.New("prepare the sandbox: " + fmt.Sprintf(format, args...))
+}
+
+// variable returns the value of a variable in an environment.
+func variable(env []string, name string) string {
+	for _, kv := range slices.Backward(env) {
+		if n, value, ok := strings.Cut(kv, "="); ok && n == name {
+			return value
+		}
+	}
+	return ""
+}
