@@ -61,7 +61,7 @@ func TestModelIsReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	learned, err := newTrainingData(samples)
+	learned, err := newTrainingData(filepath.Join("..", ".."), samples)
 	if err != nil {
 		t.Fatal(err)
 	}

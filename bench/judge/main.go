@@ -3,8 +3,8 @@
 //
 //	go run ./bench/judge --shared DIR [--out internal/catalog/scan/model.bin] [FILE...]
 //
-// It trains on the labeled definitions below DIR (package corpora) and on the texts of seeds.txt. The same input gives the
-// same file, byte for byte. Sources and licences are in internal/catalog/scan/model.md. The weights reveal nothing of the
+// It trains on the labeled definitions below DIR (package corpora), on those written by hand (written.jsonl and the test data of
+// scan) and on the texts of seeds.txt. Run it in the root of the repository. The same input gives the same file, byte for byte. Sources and licences are in internal/catalog/scan/model.md. The weights reveal nothing of the
 // texts.
 //
 // For each corpus that contains attacks, it learns a model without that corpus and without half of the honest servers. It sets
@@ -43,7 +43,7 @@ func run(shared, out string, unseen []string, verbose bool) error {
 	if err != nil {
 		return err
 	}
-	t, err := newTrainingData(samples)
+	t, err := newTrainingData(".", samples)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 // trainingData contains all data for training.
 type trainingData struct {
 	samples []labelledSample
+	written []labelledSample // by hand, for training only
 	seeds   []phraseExample
 	owners  map[int]string // by pattern of the scanner: the one corpus with attacks that have it; "" when there are several
 }
@@ -43,6 +45,8 @@ const (
 	seedWeight    = 1   // of a phrase that is poison, or of a seed, where one of a crawled tool has 1
 	curatedWeight = 4   // of a phrase of an honest definition outside the crawl
 	poisonRounds  = 2   // of choosing the phrases of malicious definitions that are the poison
+	writtenPoison = 20  // of a phrase that is poison in a definition written by hand
+	writtenHonest = 10  // of a phrase of an honest definition written by hand
 	hardWeight    = 4   // of a phrase that is honest, but does not look so
 	hardMargin    = -1  // from which score on it does not
 	poisonMargin  = .5  // distance below the worst phrase within which phrases are poison too
@@ -51,12 +55,24 @@ const (
 // The shares of benign definitions that determine the thresholds: those that the model
 // alone may flag for review, and those for which weak rules count.
 const (
-	reviewShare = .0016
+	reviewShare = .0022
 	agreeShare  = .06
 )
 
-func newTrainingData(samples []corpora.Sample) (*trainingData, error) {
+// newTrainingData reads the phrases of samples, of the seeds and of the definitions written by hand below the root of the
+// repository.
+func newTrainingData(root string, samples []corpora.Sample) (*trainingData, error) {
 	t := &trainingData{owners: map[int]string{}}
+	texts, _ := filepath.Glob(filepath.Join(root, "internal", "catalog", "scan", "testdata", "*.jsonl"))
+	for _, file := range append(texts, filepath.Join(root, "bench", "judge", "written.jsonl")) {
+		written, err := corpora.ReadLines(file)
+		if err != nil {
+			return nil, err
+		}
+		for k := range written {
+			t.written = append(t.written, labelledSample{Sample: &written[k], phrases: toPhraseExamples(written[k].Definition)})
+		}
+	}
 	for k := range samples {
 		s := &samples[k]
 		l := labelledSample{s, toPhraseExamples(s.Definition), s.FoldIndex(foldCount)}
@@ -140,16 +156,23 @@ func (t *trainingData) trainModel(without string, not ...uint32) *logisticModel 
 	base := slices.Clone(t.seeds)
 	seen, honest := map[string]bool{}, map[uint64]bool{}
 	var poisoned []*labelledSample
-	for k := range t.samples {
-		s := &t.samples[k]
+	written := 0 // of the poisoned ones
+	for k := range len(t.written) + len(t.samples) {
+		s := t.sampleAt(k)
 		switch {
 		case s.Malicious && s.Corpus != without:
 			poisoned = append(poisoned, s)
-		case s.Malicious, s.Corpus == thresholdOnlyCorpus, slices.Contains(not, s.fold), seen[string(s.Definition.Raw)]:
+			if k < len(t.written) {
+				written++
+			}
+		case s.Malicious, s.Corpus == thresholdOnlyCorpus, k >= len(t.written) && slices.Contains(not, s.fold), seen[string(s.Definition.Raw)]:
 		default:
 			seen[string(s.Definition.Raw)] = true
 			for _, e := range s.phrases {
-				if s.Corpus != crawledCorpus {
+				switch {
+				case k < len(t.written):
+					e.weight = writtenHonest
+				case s.Corpus != crawledCorpus:
 					e.weight = curatedWeight
 				}
 				honest[e.sum] = true
@@ -166,17 +189,29 @@ func (t *trainingData) trainModel(without string, not ...uint32) *logisticModel 
 				e.weight *= hardWeight
 			}
 		}
-		for _, s := range poisoned {
-			more = append(more, s.poisonPhrases(m, honest)...)
+		for k, s := range poisoned {
+			weight := float64(seedWeight)
+			if k < written {
+				weight = writtenPoison
+			}
+			more = append(more, s.poisonPhrases(m, honest, weight)...)
 		}
 		m.learn(more, parameters)
 	}
 	return m
 }
 
+// sampleAt returns a definition written by hand, or after those another sample.
+func (t *trainingData) sampleAt(k int) *labelledSample {
+	if k < len(t.written) {
+		return &t.written[k]
+	}
+	return &t.samples[k-len(t.written)]
+}
+
 // poisonPhrases returns the phrases of a malicious definition with the highest scores,
 // without phrases that benign definitions contain too.
-func (s *labelledSample) poisonPhrases(m *logisticModel, honest map[uint64]bool) (worst []phraseExample) {
+func (s *labelledSample) poisonPhrases(m *logisticModel, honest map[uint64]bool, weight float64) (worst []phraseExample) {
 	best := math.Inf(-1)
 	for i := range s.phrases {
 		if !honest[s.phrases[i].sum] {
@@ -185,7 +220,7 @@ func (s *labelledSample) poisonPhrases(m *logisticModel, honest map[uint64]bool)
 	}
 	for _, e := range s.phrases {
 		if x := m.score(&e); !honest[e.sum] && (x > 0 || x >= best-poisonMargin) {
-			e.positive, e.weight = true, seedWeight
+			e.positive, e.weight = true, weight
 			worst = append(worst, e)
 		}
 	}

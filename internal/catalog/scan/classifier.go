@@ -83,7 +83,33 @@ func (s *scanner) buildPhrase(f *scannedString, v *textView, first, end int, nam
 		w := &s.matcher.words[i]
 		p.AddWord(v.wordForClassifier(w), prose && w.kind&isIdentifier != 0)
 	}
+	if prose {
+		s.addClassFeatures(f, v, first, end)
+	}
 	return p
+}
+
+// addClassFeatures adds features for the word classes of the words from first to end, and of the phrase before them.
+func (s *scanner) addClassFeatures(f *scannedString, v *textView, first, end int) {
+	p, words, to := &s.classifier.phrase, s.matcher.words, len(v.n.lower)
+	if end < len(words) {
+		to = int(words[end].start)
+	}
+	if first == 0 {
+		s.classifier.previous = 0
+	}
+	r := sentenceReader{s: s, v: v, f: f, own: s.toolAndParameterNames(), words: words[first:], around: s.classesOfPlace(f)}
+	if r.around != 0 {
+		r.tokens, r.begin = []classToken{{classes: r.around, start: words[first].start, end: words[first].end}}, 1
+	}
+	r.read(v.n.lower, int(words[first].start), to)
+	r.negate()
+	named := p.Len() - min(end-first, p.Len()) // the words of a parameter's name come first
+	p.addClasses(r.tokens, s.classifier.previous, func(t classToken) int {
+		i, _ := s.wordsIn(int(t.start), int(t.end))
+		return min(named+max(0, i-first), maxPhraseWords-1)
+	})
+	s.classifier.previous = p.classes
 }
 
 // A shorter sentence is joined with the next one; of a name that many words are read.
@@ -137,7 +163,7 @@ func (s *scanner) classifyPhrases(f *scannedString, v *textView, g *patternIndex
 			return
 		}
 		j.best = score
-		if score < j.model.Review {
+		if score < j.model.Review && (v.encoding == "" || score < j.model.Support) { // what is hidden is suspect
 			return
 		}
 		w := &j.worst

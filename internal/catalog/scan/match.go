@@ -106,7 +106,7 @@ func (s textContext) isHonest(f *scannedString, p *rulePattern, i, end int) bool
 	case "prompt-leak":
 		return s.isOwnStatement(start, stop) || s.isOwnQuestion(i, end) || s.subject.talks && r.weak
 	case "exfiltration":
-		return s.isOwnStatement(start, stop) || end-i <= 2 && bytes.HasSuffix(s.v.n.lower[start:s.matcher.words[i].end], []byte("ed")) // such as "leaked tokens"
+		return s.isOwnStatement(start, stop) || bytes.HasPrefix(s.v.n.lower[stop:], []byte(" manager")) || end-i <= 2 && bytes.HasSuffix(s.v.n.lower[start:s.matcher.words[i].end], []byte("ed")) // such as "leaked tokens"
 	case "malware":
 		return bytes.Contains(s.v.n.lower[start:stop], []byte("://")) && s.isInstaller(start) || s.isOwnStatement(start, stop)
 	case "bypass-safety":

@@ -3,6 +3,7 @@ package scan
 import (
 	"bytes"
 	_ "embed"
+	"math/bits"
 	"sync"
 
 	"mcpproxy/internal/sectionfile"
@@ -26,6 +27,9 @@ type PhraseFeatures struct {
 	words    []uint64      // hashes of their stems
 	grouped  []groupMember // members of groups
 	features []phraseFeature
+	own      int                     // features of the phrase itself; those of the previous one follow
+	classes  wordClasses             // of all tokens
+	pairs    [maxClasses]wordClasses // by a class, those of later tokens
 }
 
 // groupMember is a word of a group.
@@ -37,6 +41,7 @@ type groupMember struct {
 // Reset removes all words.
 func (p *PhraseFeatures) Reset() {
 	p.words, p.grouped, p.features = p.words[:0], p.grouped[:0], p.features[:0]
+	p.own, p.classes, p.pairs = 0, 0, [maxClasses]wordClasses{}
 }
 
 // Len returns the number of words.
@@ -72,6 +77,54 @@ func (p *PhraseFeatures) AddWord(word []byte, name bool) {
 	}
 }
 
+// addClasses adds features for the word classes of tokens: each class once, each pair of classes that are close together once in
+// their order, and the classes of the previous phrase. wordOf returns the index of a token's word.
+func (p *PhraseFeatures) addClasses(tokens []classToken, previous wordClasses, wordOf func(t classToken) int) {
+	for k, t := range tokens {
+		word := wordOf(t)
+		for c := range eachClass(t.classes &^ p.classes) {
+			p.addFeatureOf(hashClass(c), word, word)
+		}
+		p.classes |= t.classes
+		for _, earlier := range tokens[max(0, k-classReach):k] {
+			if t.at-earlier.at > classWindow {
+				continue
+			}
+			for a := range eachClass(earlier.classes) {
+				added := t.classes &^ p.pairs[a]
+				p.pairs[a] |= added
+				for b := range eachClass(added) {
+					p.addFeatureOf(hashClass(a)*31+hashClass(b)+saltDistantPair, wordOf(earlier), word)
+				}
+			}
+		}
+	}
+	own := len(p.features)
+	for c := range eachClass(previous) {
+		p.addFeatureOf(hashClass(maxClasses+c), 0, 0)
+	}
+	p.own = own
+}
+
+// How far apart the classes of a pair may be.
+const (
+	classWindow = 32 // half words
+	classReach  = 8  // tokens
+)
+
+// maxClasses is the maximum number of word classes.
+const maxClasses = 64
+
+func hashClass(class int) uint64 { return (uint64(class) + 1) * saltTriple }
+
+// eachClass yields the numbers of some classes.
+func eachClass(of wordClasses) func(yield func(class int) bool) {
+	return func(yield func(class int) bool) {
+		for ; of != 0 && yield(bits.TrailingZeros64(uint64(of))); of &= of - 1 {
+		}
+	}
+}
+
 // addGroupFeatures adds features for a word's group: itself, pairs with earlier groups, and
 // triples.
 func (p *PhraseFeatures) addGroupFeatures(h uint64, n int) {
@@ -95,10 +148,13 @@ const (
 	saltGroup       = 0xff51afd7ed558ccd
 )
 
-func (p *PhraseFeatures) addFeature(h uint64, first int) {
+func (p *PhraseFeatures) addFeature(h uint64, first int) { p.addFeatureOf(h, first, len(p.words)-1) }
+
+func (p *PhraseFeatures) addFeatureOf(h uint64, first, last int) {
 	h ^= h >> 29
 	h *= 0xbf58476d1ce4e5b9
-	p.features = append(p.features, phraseFeature{uint16(h >> 48), uint8(first), uint8(len(p.words))})
+	p.features = append(p.features, phraseFeature{uint16(h >> 48), uint8(first), uint8(last + 1)})
+	p.own = len(p.features)
 }
 
 // stemWord removes English verb and noun endings.

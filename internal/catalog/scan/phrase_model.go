@@ -57,13 +57,16 @@ func (m *PhraseModel) Encode() []byte {
 // SetWeight sets the weight of a feature, for training.
 func (m *PhraseModel) SetWeight(feature uint16, weight int8) { m.weights[feature] = weight }
 
-// ScorePhrase returns the score of a phrase.
+// ScorePhrase returns the score of a phrase. The previous phrase can only raise it, so that nothing hides what follows.
 func (m *PhraseModel) ScorePhrase(p *PhraseFeatures) int {
-	sum := 0
-	for _, f := range p.features {
+	return (m.sumOf(p.features[:p.own]) + max(0, m.sumOf(p.features[p.own:]))) * 256 / int(256*ScoreDivisor(p.own))
+}
+
+func (m *PhraseModel) sumOf(features []phraseFeature) (sum int) {
+	for _, f := range features {
 		sum += int(m.weights[f.weight])
 	}
-	return sum * 256 / int(256*ScoreDivisor(len(p.features)))
+	return sum
 }
 
 // minPhraseWords is the minimum number of words of a phrase that is scored or trained on.

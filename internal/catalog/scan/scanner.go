@@ -171,8 +171,9 @@ type classifierState struct {
 		excerpt    string
 		core       string // the heaviest words
 	}
-	phrase PhraseFeatures
-	key    struct { // name of the last parameter
+	phrase   PhraseFeatures
+	previous wordClasses // of the phrase before
+	key      struct {    // name of the last parameter
 		node  int32 // 0 if no sentence can follow
 		text  []byte
 		words []textWord

@@ -188,8 +188,14 @@ func (r *sentenceReader) read(t []byte, from, end int) {
 			continue
 		}
 		next := wordEnd(t[:end], i)
-		if longNumber(t[i:next]) > 0 || next-i == 4 && longNumber(t[i:end]) > 0 { // an IBAN may be in groups
-			r.addToken(classNumber&^exampleClasses(t, i), i, next, false)
+		n := longNumber(t[i:next])
+		if n == 0 && next-i == 4 { // an IBAN may be in groups
+			n = longNumber(t[i:end])
+		}
+		if n > 0 {
+			r.addToken(classNumber&^exampleClasses(t, i), i, i+n, false)
+			i += n
+			continue
 		}
 		classes := r.classesOfText(v, t[:end], i, next) &^ optionClasses(t[from:end], i-from, next-from)
 		if base, ok := bytes.CutSuffix(t[i:next], []byte("ing")); ok && bytes.HasSuffix(t[from:i], []byte(" by ")) {
@@ -324,22 +330,18 @@ func (t *classToken) deny(verbs wordClasses) {
 	t.classes &^= verbs
 }
 
-// minWallet is the minimum length of the address of a wallet.
-const minWallet = 42
-
-// longNumber returns the length of a number of ten or more digits, which may begin with two letters, or of the address of a wallet.
-// It may be in groups with blanks, or in three or more short ones with dashes.
+// longNumber returns the length of a number of ten or more digits, which may begin like an IBAN ("de89", "gb29 nwbk"), or of the
+// address of a wallet. It may be in groups with blanks, or in three or more short ones with dashes.
 func longNumber(t []byte) int {
-	if n := len("0x"); bytes.HasPrefix(t, []byte("0x")) {
-		for n < len(t) && (isDigit(t[n]) || t[n] >= 'a' && t[n] <= 'f') {
-			n++
-		}
-		if n >= minWallet {
-			return n
-		}
+	if n := wordEnd(t, 0); bytes.HasPrefix(t, []byte("0x")) && n >= 42 || bytes.HasPrefix(t, []byte("bc1")) && n >= 22 {
+		return n
+	}
+	bank := 2 // where letters end
+	if len(t) > 4 && isDigit(t[2]) && isDigit(t[3]) {
+		bank = len("gb29 nwbk")
 	}
 	digits, group, longest, dashes, n := 0, 0, 0, 0, 0
-	for ; n < len(t) && (isDigit(t[n]) || n < 2 || digits > 0 && (t[n] == ' ' || t[n] == '-')); n++ {
+	for ; n < len(t) && (isDigit(t[n]) || n < bank && t[n] < utf8.RuneSelf || digits > 0 && (t[n] == ' ' || t[n] == '-')); n++ {
 		if !isDigit(t[n]) {
 			group = 0
 			if t[n] == '-' {

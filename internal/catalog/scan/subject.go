@@ -432,7 +432,7 @@ func (s textContext) isLeftToUser(i, end int) bool {
 	words := s.matcher.words
 	for k := i; k+2 < min(end+3, len(words)); k++ {
 		switch string(s.v.n.lower[words[k].start:words[k].end]) {
-		case "unless", "until":
+		case "unless", "until", "before":
 			for u := k + 1; u <= k+2 && u+1 < len(words); u++ {
 				if s.g.user.has(words[u].id) {
 					return !wordLists().objecting[string(s.v.n.lower[words[u+1].start:words[u+1].end])]
