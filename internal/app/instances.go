@@ -37,10 +37,8 @@ func (d *daemon) pauseStore(dir string) pause.Store {
 func (d *daemon) readPause(ctx context.Context) {
 	for err := d.pause.Reload(ctx, false); err != nil; err = d.pause.Reload(ctx, false) {
 		d.logger.Error("cannot read whether calls are paused, so every call is rejected", "error", err)
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, restoreRetryInterval) {
 			return
-		case <-time.After(restoreRetryInterval):
 		}
 	}
 	if s, _ := d.pause.Current(); s.Paused {

@@ -43,7 +43,7 @@ export function ClientDrawer({ of: c, use, changes, onMove, onClose, onDisconnec
       {is !== "broken" && c.surface !== "server" && <SurfaceChoice of={c} value={connection} onChange={setConnection} />}
       {connects && <Written preview={entry} name={c.name} />}
       {connects && <Restrict id={c.id} value={connection} onChange={setConnection} />}
-      {p && is !== "broken" && <Permissions of={c} />}
+      {p && is !== "broken" && !connection.surface && <Permissions of={c} />}
       {rules && <Written preview={permissions} title="Permission changes" name={c.name} />}
       {c.next && <DrawerPart title="Next step"><p><Visible text={c.next} /></p></DrawerPart>}
       <Own of={c} />
