@@ -212,7 +212,7 @@ func (h *harness) events(method, path, session, body string) (next func() string
 	}, func() { cancel(); resp.Body.Close() }
 }
 
-// A session is notified of what changed since it last read: also of changes before its stream was open, and never of lists
+// A session is notified of changes since it last read, also of changes before its stream was open, and never of lists
 // that it has not read.
 func TestAllReportsMissedChanges(t *testing.T) {
 	h, all, _ := allHarness(t)

@@ -48,7 +48,7 @@ func TestServerListIsBounded(t *testing.T) {
 	}
 }
 
-// A client is notified only of what differs from what it knows.
+// A client is notified only of differences from its last list.
 func TestOnlyChangesAreAnnounced(t *testing.T) {
 	var k lastView
 	for i, c := range []struct {

@@ -16,8 +16,8 @@ import (
 )
 
 // A session is rebuilt at the next request if an earlier process, another instance or the limits of the table ended it,
-// or if its client gets its own session with a server. docs/adr/0118-a-session-survives-a-restart.md says what is
-// rebuilt and what is forgotten.
+// or if its client gets its own session with a server. docs/adr/0118-a-session-survives-a-restart.md lists the rebuilt
+// and the forgotten parts.
 
 // loadWait is how long a request in an unknown session waits at the start for the key, and for the tools.
 const loadWait = 30 * time.Second

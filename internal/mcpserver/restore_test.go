@@ -304,7 +304,8 @@ func TestTokensKeepTheirSessions(t *testing.T) {
 	}
 }
 
-// TestEndedSessionsStayEnded: what a client has ended is not rebuilt, in this process and later ones, however it was ended.
+// TestEndedSessionsStayEnded checks that an ended session is not rebuilt, in this process and later ones, however it
+// was ended.
 func TestEndedSessionsStayEnded(t *testing.T) {
 	store := &memoryStore{}
 	p := startProcess(t, store, testKey, nil)

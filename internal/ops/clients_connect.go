@@ -306,7 +306,8 @@ func (p *ConnectPlan) textWithoutEntries(d clients.ClientDoc, first *clients.Cha
 	return append([]byte{}, text...), nil
 }
 
-// newConnectPlan reads the client's file and returns a plan without an edit. what is "connect" or "disconnect".
+// newConnectPlan reads the client's file and returns a plan without an edit. The argument what is "connect" or
+// "disconnect".
 func (a *LocalClients) newConnectPlan(word, what string) (ConnectPlan, error) {
 	c, err := clients.FindClient(word)
 	if err != nil {

@@ -113,7 +113,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// watched receives an export. It measures the memory use and adds records to the log meanwhile.
+// watched receives an export. It measures the memory use, and adds records to the log at the same time.
 type watched struct {
 	t      *testing.T
 	log    *activity.Log

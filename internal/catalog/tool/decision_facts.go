@@ -55,8 +55,8 @@ func (HintSource) Words() []string {
 }
 
 // ResolveHints returns the effective hints and their sources. A hint comes from the override if it sets the hint, else
-// from the server's declaration, else from what a sandbox proves, else from inference. Unset hints have MCP's default, which makes two of them
-// irrelevant for a read-only tool.
+// from the server's declaration, else from the sandbox, else from inference. Unset hints have MCP's default, which
+// makes two of them irrelevant for a read-only tool.
 func ResolveHints(effective, override, declared, proven Hints) *JudgedHints {
 	h := &JudgedHints{}
 	by, of, shown := override.boolHints(), declared.boolHints(), proven.boolHints()

@@ -179,7 +179,8 @@ func denyListed(d clientDoc, list clients.ParsedValue, name string, matches func
 	return toolDecision{}
 }
 
-// denyUnlisted denies a tool if a list of a document exists and does not match. what is the kind of its elements.
+// denyUnlisted denies a tool if a list of a document exists and does not match. The argument what is the kind of its
+// elements.
 func denyUnlisted(d clientDoc, list clients.ParsedValue, name, what string, matches func(string) bool) toolDecision {
 	if _, found := firstMatch(list, matches); found || !list.IsList() {
 		return toolDecision{}

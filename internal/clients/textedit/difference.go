@@ -13,7 +13,7 @@ import (
 const headLines = 4
 
 // Diff returns the line difference of two texts: each line after "- ", "+ " or two spaces, with some context, and
-// secrets masked. An ellipsis stands for lines that are far from any change.
+// secrets masked. An ellipsis replaces lines that are far from any change.
 func Diff(before, after []byte) string {
 	unified := string(diff.Diff("before", wholeLines(before), "after", wholeLines(after)))
 	lines := strings.Split(strings.TrimSuffix(unified, "\n"), "\n")

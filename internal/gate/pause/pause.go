@@ -22,7 +22,7 @@ const MaxReason = 1_000
 // loadWait limits how long a call waits until the state is read for the first time.
 const loadWait = 5 * time.Second
 
-// State contains whether calls are paused, and who decided this, when and why.
+// State contains whether calls are paused, and the actor, time and reason of this decision.
 type State struct {
 	Paused bool      `json:"paused"`
 	Reason string    `json:"reason,omitempty"`

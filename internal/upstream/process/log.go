@@ -93,7 +93,7 @@ func (l *Log) limitRate(b []byte) []byte {
 	return b[:n]
 }
 
-// bytesWithinBudget returns how many bytes of b fit the budget and what they cost: their number, plus a prefix for each
+// bytesWithinBudget returns how many bytes of b fit the budget, and their cost: their number, plus a prefix for each
 // line.
 func bytesWithinBudget(b []byte, budget int) (n, cost int) {
 	for n < len(b) {

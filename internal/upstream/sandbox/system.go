@@ -44,7 +44,7 @@ const (
 
 // Gap is a rule that this machine cannot enforce.
 type Gap struct {
-	Rule string // what the server may not do
+	Rule string // the limit on the server
 	Fix  string
 }
 

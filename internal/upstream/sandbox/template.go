@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// launch is what a command runs, and what it must read besides the system folders.
+// launch contains the program that a command runs, and the paths that it must read in addition to the system folders.
 type launch struct {
 	program string // absolute
 	args    []string
