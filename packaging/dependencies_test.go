@@ -19,7 +19,9 @@ Written by ` + "`go test ./packaging -run Dependencies -update`" + `. The first 
 systems. The third table lists what only tests use. Versions are pinned in ` + "`go.mod`" + ` and ` + "`ui/package-lock.json`" + `. A new
 module needs a reason in ` + "`internal/archtest/modules.txt`" + `.
 
-Security: on 2026-11-30, the Go vulnerability database of 2026-11-05 had one entry about a listed version: GO-2026-5932, about ` + "`golang.org/x/crypto/openpgp`" + `, which MCPProxy does not use. To check again, run
+Security: on 2026-11-30, all entries of the Go vulnerability database of 2026-11-05 about listed versions were about packages that
+MCPProxy does not use: ` + "`" + `golang.org/x/crypto/openpgp` + "`" + `, and ` + "`" + `html` + "`" + ` and ` + "`" + `http2` + "`" + ` of ` + "`" + `golang.org/x/net` + "`" + `. The standard library is that of the Go that builds: Go 1.26.8 has
+open entries about ` + "`" + `net/http` + "`" + ` and ` + "`" + `crypto/tls` + "`" + `, so build releases with the newest patch. To check again, run
 ` + "`govulncheck ./...`" + ` and ` + "`npm audit --prefix ui --omit dev`" + `.
 `
 

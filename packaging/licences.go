@@ -137,16 +137,16 @@ var words = []struct{ licence, says string }{
 	{"MIT", "PERMISSION is hereby granted, free of charge, to any person obtaining"},
 	{"ISC", "Permission to use, copy, modify, and/or distribute this software for any"},
 	{"ISC", "Permission to use, copy, modify, and distribute this software for any"},
-	{"BSD-3-Clause", "may be used to endorse or promote products"},
+	{"BSD-3-Clause", "be used to endorse or promote products"},
 	{"BSD-2-Clause", "Redistribution and use in source and binary forms"},
 	{"Unlicense", "This is free and unencumbered software"},
 }
 
 // spdx returns the SPDX identifier of a licence, or "" for a licence that was not reviewed.
 func spdx(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	for _, w := range words {
-		if strings.Contains(text, w.says) {
+		if strings.Contains(text, strings.ToLower(w.says)) {
 			return w.licence
 		}
 	}
