@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestAutoSession: without a setting, five clients with roots use three servers from npm on every address, with one process
+// TestAutoSession: with session auto, five clients with roots use three servers from npm on every address, with one process
 // for each server, although two of these ask for roots at their start. A server that is known to keep state, as its command
 // names a browser, has a process for each client. A client that a server asks has one, too, and each with roots of a server
 // that needs them.
@@ -26,7 +26,7 @@ func TestAutoSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprintf(`%q: {"command": "sh", "args": %s, "env": {"MEMORY_FILE_PATH": %q}}`,
+		return fmt.Sprintf(`%q: {"session": "auto", "command": "sh", "args": %s, "env": {"MEMORY_FILE_PATH": %q}}`,
 			name, all, filepath.Join(dir, "memory.json"))
 	}
 	starts := func(names ...string) (n int) {

@@ -321,6 +321,7 @@ func sickDaemons() map[string]sick {
 			p.address = d.address
 			p.writeConfig(p.settings(""))
 		}, words: []string{"Another MCPProxy", "/data"}},
+		"D108": {breaks: func(p *patient) { p.did("pause", "--reason", "wrong files") }, words: []string{"paused", "wrong files"}},
 	}
 }
 
