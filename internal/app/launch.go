@@ -110,6 +110,9 @@ func (l *launcher) newUpstreamSpec(cfg *config.Config, s config.Server) upstream
 	}
 	if s.Pin != "" {
 		spec.Command, spec.Args = l.pinnedCommand(s)
+		if s.Sandbox.IsOn() {
+			spec.Pin = s.Pin
+		}
 	}
 	return spec
 }

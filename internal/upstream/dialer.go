@@ -33,7 +33,7 @@ func (d *dialer) dialLink(up transport.Reporter, place *process.StartSlot, sse, 
 	}
 	if spec.Transport == Stdio {
 		command := process.Command{Name: spec.Command, Args: spec.Args, Env: spec.Env, Dir: spec.Dir, Installs: d.runner.Installs}
-		command, err := d.Sandboxes.Wrap(command, spec.Sandbox)
+		command, err := d.Sandboxes.Wrap(command, spec.Sandbox, spec.Pin)
 		if err != nil {
 			return nil, err
 		}

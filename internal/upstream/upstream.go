@@ -66,6 +66,7 @@ type Spec struct {
 	Env            map[string]string // added to the allowed environment
 	Dir            string
 	Sandbox        sandbox.Rules // with absolute paths
+	Pin            string        // the pin that the sandbox compares; see sandbox.System.Wrap
 	URL            string
 	Headers        map[string]string
 	AllowPrivate   bool          // the host in URL may resolve to private addresses
@@ -95,7 +96,7 @@ type Spec struct {
 // LaunchEquals reports whether s and o launch the same server in the same way.
 func (s Spec) LaunchEquals(o Spec) bool {
 	return s.Name == o.Name && s.Transport == o.Transport && s.Command == o.Command &&
-		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir && s.Sandbox.Equal(o.Sandbox) &&
+		slices.Equal(s.Args, o.Args) && maps.Equal(s.Env, o.Env) && s.Dir == o.Dir && s.Sandbox.Equal(o.Sandbox) && s.Pin == o.Pin &&
 		s.URL == o.URL && s.TrySSE == o.TrySSE && s.Auto == o.Auto && s.AllowPrivate == o.AllowPrivate && maps.Equal(s.Headers, o.Headers) && slices.Equal(s.Secrets, o.Secrets) && s.ConnectTimeout == o.ConnectTimeout && s.MissingReason == o.MissingReason && s.MissingVariable == o.MissingVariable
 }
 

@@ -43,7 +43,7 @@ func Pinned(p Pin, program, dir, command string, args []string) (string, []strin
 }
 
 // Exact returns the command that makes the runner itself choose the pinned version, for a server that runs in a sandbox.
-// It does not compare the integrity.
+// See Pin.CheckNPM.
 func Exact(p Pin, command string, args []string) (string, []string, error) {
 	l, why, ok := FindLaunch(command, args)
 	if !ok || l.Kind != p.Kind || l.Name != p.Name {
@@ -147,7 +147,7 @@ func (l *Launch) installNPM(ctx context.Context, p Pin, home string) error {
 	if err := npm(ctx, home, append([]string{"install", "--package-lock-only", "--ignore-scripts"}, flags...)); err != nil {
 		return fmt.Errorf("%s@%s cannot be resolved: %w", p.Name, p.Version, err)
 	}
-	if err := checkLock(p, home); err != nil {
+	if err := p.CheckNPM(home); err != nil {
 		_ = os.RemoveAll(home)
 		return err
 	}
@@ -157,9 +157,10 @@ func (l *Launch) installNPM(ctx context.Context, p Pin, home string) error {
 	return os.WriteFile(filepath.Join(home, installed), nil, 0o600)
 }
 
-// checkLock compares the integrity in package-lock.json with the pin.
-func checkLock(p Pin, home string) error {
-	text, err := os.ReadFile(filepath.Join(home, "package-lock.json"))
+// CheckNPM compares the version and the integrity of the package in the package-lock.json of a folder with the pin. npm
+// has verified what it downloaded against them.
+func (p Pin) CheckNPM(folder string) error {
+	text, err := os.ReadFile(filepath.Join(folder, "package-lock.json"))
 	if err != nil {
 		return err
 	}

@@ -425,7 +425,7 @@ func runEscapes(t *testing.T, s *System, r Rules, x targets) map[string]string {
 	}
 	command := process.Command{Name: self, Args: []string{escapeCommand}}
 	if r.IsOn() {
-		if command, err = s.Wrap(command, r); err != nil {
+		if command, err = s.Wrap(command, r, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -50,11 +50,11 @@ func TestGaps(t *testing.T) {
 // TestNeverWeaker checks that a machine with gaps starts no server, unless best_effort allows it.
 func TestNeverWeaker(t *testing.T) {
 	s := &System{probe: func() machineSupport { return machineSupport{os: "plan9"} }}
-	_, err := s.Wrap(commandForTest(), Rules{Mode: On})
+	_, err := s.Wrap(commandForTest(), Rules{Mode: On}, "")
 	if err == nil || !strings.Contains(err.Error(), "container") || !strings.Contains(err.Error(), "best_effort") {
 		t.Errorf("%v", err)
 	}
-	if c, err := s.Wrap(commandForTest(), Rules{Mode: On, BestEffort: true}); err != nil || c.Name != commandForTest().Name {
+	if c, err := s.Wrap(commandForTest(), Rules{Mode: On, BestEffort: true}, ""); err != nil || c.Name != commandForTest().Name {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"mcpproxy/internal/upstream/pin"
 	"mcpproxy/internal/upstream/process"
 )
 
@@ -90,6 +91,7 @@ type plan struct {
 	Command   string   `json:"command"`
 	Args      []string `json:"args"`
 	Install   []string `json:"install,omitempty"`
+	Pin       string   `json:"pin,omitempty"`     // the exact package; "" without a pin
 	Program   string   `json:"program,omitempty"` // what to run in the sandbox, with ProgramArgs
 	ProgArgs  []string `json:"program_args,omitempty"`
 	Reads     []string `json:"reads,omitempty"`
@@ -111,20 +113,20 @@ type SetupError struct{ err error }
 func (e *SetupError) Error() string { return e.err.Error() }
 func (e *SetupError) Unwrap() error { return e.err }
 
-// Wrap returns the command that runs c with the rules, or a SetupError. The command removes the private temporary folder
-// at its end.
-func (s *System) Wrap(c process.Command, r Rules) (process.Command, error) {
+// Wrap returns the command that runs c with the rules, or a SetupError. If exact is the pin of a package of npm, the
+// command starts it only if its integrity is that of the pin. The command removes the private temporary folder at its end.
+func (s *System) Wrap(c process.Command, r Rules, exact string) (process.Command, error) {
 	if !r.IsOn() {
 		return c, nil
 	}
-	out, err := s.wrap(c, r)
+	out, err := s.wrap(c, r, exact)
 	if err != nil {
 		return c, &SetupError{err}
 	}
 	return out, nil
 }
 
-func (s *System) wrap(c process.Command, r Rules) (process.Command, error) {
+func (s *System) wrap(c process.Command, r Rules, exact string) (process.Command, error) {
 	p := s.probe()
 	if gaps := p.gaps(r); len(gaps) > 0 && !r.BestEffort {
 		return c, &UnenforceableError{gaps}
@@ -146,7 +148,7 @@ func (s *System) wrap(c process.Command, r Rules) (process.Command, error) {
 	if tmp, err = filepath.EvalSymlinks(tmp); err != nil {
 		return c, fmt.Errorf("make the private temporary folder: %w", err)
 	}
-	out, err := wrapCommand(c, plan{Rules: r, Home: home, Private: s.private, Tmp: tmp, Command: c.Name, Args: c.Args, Namespace: p.namespaces})
+	out, err := wrapCommand(c, plan{Rules: r, Home: home, Private: s.private, Tmp: tmp, Command: c.Name, Args: c.Args, Pin: exact, Namespace: p.namespaces})
 	if err != nil {
 		os.RemoveAll(tmp)
 		return c, err
@@ -187,6 +189,9 @@ func (p plan) resolved(env []string, dir string) (plan, error) {
 		return p, err
 	}
 	p.Program, p.ProgArgs, p.Reads, p.Install = l.program, l.args, l.reads, l.install
+	if exact, err := pin.Parse(p.Pin); err == nil && exact.Kind == pin.NPM && len(l.install) == 0 {
+		return p, exact.CheckNPM(l.npmFolder)
+	}
 	return p, nil
 }
 

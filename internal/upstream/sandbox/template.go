@@ -19,6 +19,8 @@ type launch struct {
 	args    []string
 	reads   []string
 	install []string // a command that makes the package available; nil if it is
+	// npmFolder is the folder with the package-lock.json of a package that npx runs.
+	npmFolder string
 }
 
 // probeTimeout limits a run of an interpreter that reports where it is installed.

@@ -129,7 +129,7 @@ func npxLaunch(npx string, args, env []string) (launch, error) {
 		return launch{install: install}, nil
 	}
 	l, err := programLaunch(bin, a.rest, env, "")
-	l.reads = append(l.reads, folder)
+	l.reads, l.npmFolder = append(l.reads, folder), folder
 	return l, err
 }
 

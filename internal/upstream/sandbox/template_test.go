@@ -50,6 +50,20 @@ func TestNpxTemplate(t *testing.T) {
 	if err != nil || l.install != nil || l.program != node || !slices.Equal(l.args, []string{script, "--root", "/x"}) || !slices.Contains(l.reads, folder) {
 		t.Errorf("%+v, %v", l, err)
 	}
+	// A pin is compared with what npm has verified.
+	lock := filepath.Join(folder, "package-lock.json")
+	write(t, lock, `{"packages": {"node_modules/@scope/server": {"version": "1.2.3", "integrity": "sha512-good"}}}`)
+	for text, want := range map[string]bool{"": true, "npm:@scope/server@1.2.3#sha512-good": true, "npm:@scope/server@1.2.3#sha512-other": false, "npm:@scope/server@1.2.4#sha512-good": false} {
+		if _, err := (plan{Command: "npx", Args: args, Pin: text}).resolved(env, ""); (err == nil) != want {
+			t.Errorf("pin %q: %v", text, err)
+		}
+	}
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (plan{Command: "npx", Args: args, Pin: "npm:@scope/server@1.2.3#sha512-good"}).resolved(env, ""); err == nil {
+		t.Error("a package whose integrity is not known is started")
+	}
 	for _, c := range [][]string{{"-y", "./server"}, {"-c", "x"}, {"github:a/b"}, {"a/b"}, {"-y"}} {
 		if l, err := resolveLaunch("npx", c, env, ""); err == nil {
 			t.Errorf("%q: %+v", c, l)
@@ -86,7 +100,7 @@ func TestContainer(t *testing.T) {
 	}
 	s := &System{private: []string{filepath.Join(dir, "private")}, probe: func() machineSupport { return machineSupport{os: "darwin"} }}
 	c := process.Command{Name: "node", Args: []string{"server.js", "--x"}, Env: map[string]string{"PATH": dir, "TOKEN": "s3cret"}}
-	wrapped, err := s.Wrap(c, Rules{Mode: Container, Image: "node:22", Read: []string{dir}, Write: []string{data}})
+	wrapped, err := s.Wrap(c, Rules{Mode: Container, Image: "node:22", Read: []string{dir}, Write: []string{data}}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +127,11 @@ func TestContainer(t *testing.T) {
 		t.Errorf("a secret is in the arguments: %q", lines)
 	}
 	if c.Env["PATH"] = t.TempDir(); Engine(c.Env["PATH"]) == "" {
-		if _, err := s.Wrap(c, Rules{Mode: Container, Image: "i"}); err == nil || !strings.Contains(err.Error(), "Docker or Podman") {
+		if _, err := s.Wrap(c, Rules{Mode: Container, Image: "i"}, ""); err == nil || !strings.Contains(err.Error(), "Docker or Podman") {
 			t.Errorf("%v", err)
 		}
 	}
-	if wrapped, err = s.Wrap(process.Command{Env: map[string]string{"PATH": dir}}, Rules{Mode: Container, Image: "i", Network: AllNetwork}); err != nil || slices.Contains(wrapped.Args, "--network") {
+	if wrapped, err = s.Wrap(process.Command{Env: map[string]string{"PATH": dir}}, Rules{Mode: Container, Image: "i", Network: AllNetwork}, ""); err != nil || slices.Contains(wrapped.Args, "--network") {
 		t.Errorf("%v, %v", wrapped.Args, err)
 	}
 }
