@@ -50,8 +50,8 @@ func (t target) environment() []string {
 		"GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GODEBUG=", "GOFIPS140=off")
 }
 
-// largest is the size limit of a program in bytes. The program for macOS on Intel is the largest.
-const largest = 40_000_000
+// largest is the size limit of a program in bytes: 40 MiB. The program for Windows is the largest.
+const largest = 40 << 20
 
 // build builds the program for a system and returns its bytes.
 func (r *release) build(ctx context.Context, t target) ([]byte, error) {

@@ -111,3 +111,11 @@ func TestGrantedAccess(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingIsProbedWithoutASandbox: a server without a sandbox starts no process to find out what the kernel offers.
+func TestNothingIsProbedWithoutASandbox(t *testing.T) {
+	s := &System{probe: func() machineSupport { t.Error("probed"); return machineSupport{} }}
+	if _, err := s.Wrap(commandForTest(), Rules{}, ""); err != nil || s.NotEnforced(Rules{}) != nil || s.Notes(Rules{Mode: Off}) != nil {
+		t.Errorf("%v", err)
+	}
+}

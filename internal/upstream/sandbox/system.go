@@ -52,7 +52,12 @@ type Gap struct {
 func (g Gap) String() string { return g.Rule + ": " + g.Fix }
 
 // NotEnforced returns the rules that this machine cannot enforce.
-func (s *System) NotEnforced(r Rules) []Gap { return s.probe().gaps(r) }
+func (s *System) NotEnforced(r Rules) []Gap {
+	if !r.IsOn() {
+		return nil
+	}
+	return s.probe().gaps(r)
+}
 
 func (p machineSupport) gaps(r Rules) (all []Gap) {
 	switch {
@@ -75,7 +80,10 @@ func (p machineSupport) gaps(r Rules) (all []Gap) {
 
 // Notes returns what is weaker on this machine although no rule of users is about it.
 func (s *System) Notes(r Rules) []string {
-	if p := s.probe(); r.IsOn() && r.Mode != Container && p.os == "linux" && !p.namespaces {
+	if !r.IsOn() || r.Mode == Container {
+		return nil
+	}
+	if p := s.probe(); p.os == "linux" && !p.namespaces {
 		return []string{"user namespaces are not available, so processes that the server starts can outlive it, inside the sandbox"}
 	}
 	return nil
