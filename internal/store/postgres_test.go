@@ -225,7 +225,7 @@ func TestPostgresMigrates(t *testing.T) {
 	if page := add(3000); page.Total != 2000 {
 		t.Errorf("got %d of 2,000 records", page.Total)
 	}
-	if now := query("SELECT max(version), (SELECT reloptions FROM pg_class WHERE oid = 'activity_column'::regclass) FROM migration"); now != "8|{toast_tuple_target=8160}" {
+	if now := query("SELECT max(version), (SELECT reloptions FROM pg_class WHERE oid = 'activity_column'::regclass) FROM migration"); now != "9|{toast_tuple_target=8160}" {
 		t.Errorf("after the migration, the tables are %s", now)
 	}
 	query("INSERT INTO migration (version) VALUES (99)")
@@ -234,7 +234,7 @@ func TestPostgresMigrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer newer.Close()
-	if _, _, err := newer.ResumePosition(t.Context()); err == nil || !strings.Contains(err.Error(), "this program supports up to 8") {
+	if _, _, err := newer.ResumePosition(t.Context()); err == nil || !strings.Contains(err.Error(), "this program supports up to 9") {
 		t.Errorf("opening the tables of a later version gave %v", err)
 	}
 }
