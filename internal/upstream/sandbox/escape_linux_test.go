@@ -369,7 +369,10 @@ func newTargets(t *testing.T) targets {
 				if err != nil {
 					return
 				}
-				c.Close()
+				go func() { // a connection that is closed at once would look like a limit of the sandbox
+					_, _ = io.Copy(io.Discard, c)
+					c.Close()
+				}()
 			}
 		}()
 		return l.Addr().String()
