@@ -163,7 +163,7 @@ func (s *scanner) classifyPhrases(f *scannedString, v *textView, g *patternIndex
 			return
 		}
 		j.best = score
-		if score < j.model.Review && (v.encoding == "" || score < j.model.Support) { // what is hidden is suspect
+		if score < j.model.Review && (v.encoding == "" || score < j.model.Support) { // hidden text is suspect
 			return
 		}
 		w := &j.worst

@@ -10,7 +10,8 @@ import (
 )
 
 // hardTexts are files of poisoned and honest definitions in many styles and languages, written by hand. The first half
-// of each is poisoned. The floors and ceilings are what was reached.
+// of each is poisoned. The floors and ceilings are what was reached. The classifier has learned from all of them, so they
+// show that nothing was lost, and not what it finds in unseen texts.
 var hardTexts = map[string]struct{ each, poisoned, honest int }{
 	"develop": {30, 27, 0},   // in view when word_classes.go was written
 	"heldout": {30, 25, 0},   // seen once, and a few mistakes were corrected then
