@@ -81,6 +81,8 @@ func confirmAndApproveServer(r *invocation, ctx context.Context, c *api.Client, 
 		p.writeLine("Approved the launch of %s. It runs only for the review.", toOneLine(v.Name))
 		if v.Launch.Pin != "" {
 			p.writeWrapped("", "It starts exactly "+toOneLine(v.Launch.Pin)+".")
+		} else if v.Notice != "" {
+			p.writeWrapped("", toOneLine(v.Notice))
 		}
 		p.addNote("To review and approve its tools, run `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	})

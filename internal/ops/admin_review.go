@@ -183,7 +183,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	if err != nil {
 		return ServerReview{}, err
 	}
-	stage, approve := s.reviewStage(), a.approveDefinitions
+	stage, approve, unpinned := s.reviewStage(), a.approveDefinitions, ""
 	detail := problem.ClipName(in.Fingerprint)
 	if stage == StageLaunch {
 		detail, approve = s.describeLaunch(), a.approveLaunch
@@ -193,7 +193,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 			return err
 		}
 		if stage == StageLaunch && a.pinLaunch != nil {
-			a.addPin(ctx, s)
+			unpinned = a.addPin(ctx, s)
 		}
 		if err := a.requirePresenceForApproval(ctx, s, stage); err != nil {
 			return err
@@ -203,17 +203,23 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	if err != nil {
 		return ServerReview{}, err
 	}
-	return a.ServerReview(ctx, c, in.ServerRef)
+	r, err := a.ServerReview(ctx, c, in.ServerRef)
+	if unpinned != "" && r.Notice == "" {
+		r.Notice = "The version is not pinned, so each start may use another one: " + problem.ClipForDisplay(unpinned, 300) + ". To pin it, run `mcpproxy upstream update " + ShellQuote(in.Name) + "`."
+	}
+	return r, err
 }
 
-// addPin pins the version that the command of a server starts. If that is not possible, the launch stays as it is.
-func (a *Admin) addPin(ctx context.Context, s *serverUnderReview) {
+// addPin pins the version that the command of a server starts. If that is not possible, the launch stays as it is, and
+// why is the reason. A command that starts no package has no pin and no reason.
+func (a *Admin) addPin(ctx context.Context, s *serverUnderReview) (why string) {
 	pinned, why := a.pinLaunch(ctx, s.config)
 	if why != "" {
 		a.Logger.Warn("the version of a server is not pinned", "server", s.name, "reason", why)
 	}
 	s.pinned = pinned.Pin != s.config.Pin
 	s.config = pinned
+	return why
 }
 
 // requirePresenceForApproval requires proof of presence for an approval and for the configuration changes that it

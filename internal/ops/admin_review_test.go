@@ -51,6 +51,22 @@ func (w *adminWorld) approveServer(name string) ServerReview {
 	return r
 }
 
+// TestUnpinnedApprovalTellsWhy: a user who approves a launch whose version cannot be pinned is told so. A command that starts no
+// package has nothing to pin.
+func TestUnpinnedApprovalTellsWhy(t *testing.T) {
+	for command, want := range map[string]string{"npx": "does not know the flag --strange", "sh": ""} {
+		w, _ := reviewing(t)
+		NewVersionOperations(w.gateway.Admin, nil)
+		if _, err := w.gateway.AddServer(context.Background(), adminAgent, AddServerRequest{Name: "new", Launch: config.Launch{Command: command, Args: []string{"--strange", "x"}}}); err != nil {
+			t.Fatal(err)
+		}
+		r := w.approveServer("new")
+		if r.Launch.Pin != "" || (r.Notice == "") != (want == "") || !strings.Contains(r.Notice, want) {
+			t.Errorf("%s: pin %q, notice %q", command, r.Launch.Pin, r.Notice)
+		}
+	}
+}
+
 // A server that an agent adds is a proposal. A user reviews it in two stages.
 func TestProposalReviewHasTwoStages(t *testing.T) {
 	w, running := reviewing(t)

@@ -153,7 +153,7 @@ func newLaunchView(l config.LaunchView) LaunchView {
 type ServerReview struct {
 	Name        string      `json:"name"`
 	Stage       ReviewStage `json:"stage" enum:"launch,definitions,approved"`
-	Notice      string      `json:"notice,omitempty" doc:"A warning to read before the decision: earlier blocks may be lost."`
+	Notice      string      `json:"notice,omitempty" doc:"A warning: earlier blocks may be lost; or, after the approval of a launch, why its version is not pinned."`
 	Fingerprint string      `json:"fingerprint" doc:"The fingerprint to send with the approval of this stage. It covers the launch and, in the stage definitions, all shown definitions and instructions."`
 	Launch      LaunchView  `json:"launch"`
 	ProposedBy  string      `json:"proposed_by,omitempty"`
