@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "write the reference")
 // reference returns docs/reference/sandbox.md.
 func reference() string {
 	var b strings.Builder
-	b.WriteString("# What a sandbox can read\n\n<!-- Generated from internal/upstream/sandbox: go test ./internal/upstream/sandbox -update -->\n\n" +
+	b.WriteString("# Files that a sandbox can read\n\n<!-- Generated from internal/upstream/sandbox: go test ./internal/upstream/sandbox -update -->\n\n" +
 		"See [Run a server you do not trust](../guide/sandbox.md) for the keys of `sandbox`.\n\n" +
 		"## What each sandbox can read\n\nThe installation of its program, and these folders and files of the system:\n\n")
 	for _, p := range systemFolders {
