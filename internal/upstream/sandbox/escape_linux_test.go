@@ -327,7 +327,7 @@ func attemptEscapes() {
 			results[name] = err.Error()
 		}
 	}
-	for name, path := range map[string]string{"write to the temporary folder": os.Getenv("TMPDIR"), "write to a named folder": t.Writable} {
+	for name, path := range map[string]string{"write to the temporary folder": os.Getenv("TMPDIR"), "write to the home folder": os.Getenv("HOME"), "write to a named folder": t.Writable} {
 		results[name] = fmt.Sprint(os.WriteFile(filepath.Join(path, "own"), []byte("x"), 0o600))
 	}
 	left := exec.Command("/proc/self/exe", escapeCommand)
@@ -496,6 +496,10 @@ func TestEscapes(t *testing.T) {
 			for _, attempt := range slices.Sorted(maps.Keys(results)) {
 				err := results[attempt]
 				switch {
+				case attempt == "write to the home folder": // a private one in mode strict
+					if worked := err == "<nil>"; worked != (c.mode == Strict) {
+						t.Errorf("%s: %s", attempt, err)
+					}
 				case strings.HasPrefix(attempt, "write to"):
 					if err != "<nil>" {
 						t.Errorf("%s: %s", attempt, err)
@@ -540,6 +544,7 @@ func endLeftBehind(x targets) {
 // TestAttemptsWorkOutside checks that the attempts test something: those that harm nothing succeed without a sandbox.
 func TestAttemptsWorkOutside(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
 	harmless := []string{"append to a file", "change a mode", "create a file", "hard link in", "hard link out", "make a folder", "overwrite a file", "read a file", "read through a link that was left",
 		"read through /proc/self/root", "read the environment of others", "read the command line of others", "rename out", "signal another process", "signal by a pidfd", "connect to a unix socket",
 		"send to a unix socket", "send from a pair of datagram sockets", "connect to an abstract socket", "connect by TCP", "listen on TCP", "use inherited files", "open a socket with high bits", "write through a link that was left"}

@@ -153,6 +153,11 @@ func runRestricted(p plan) (int, error) {
 	if err := filter.load(); err != nil && !p.Rules.BestEffort {
 		return 0, fmt.Errorf("restrict system calls: %w", err)
 	}
+	if p.TmpHome {
+		if err := os.Setenv("HOME", p.Tmp); err != nil {
+			return 0, err
+		}
+	}
 	argv := append([]string{p.Program}, p.ProgArgs...)
 	if !p.Namespace {
 		return 0, fmt.Errorf("run %s: %w", p.Program, syscall.Exec(p.Program, argv, os.Environ()))

@@ -95,6 +95,7 @@ type plan struct {
 	Home    string   `json:"home"`
 	Private []string `json:"private"`
 	Tmp     string   `json:"tmp"`
+	TmpHome bool     `json:"tmp_home,omitempty"` // whether the server's HOME is Tmp
 	// Command and Args are the server as configured. Install is the command that makes its package available.
 	Command   string   `json:"command"`
 	Args      []string `json:"args"`
@@ -141,8 +142,8 @@ func (s *System) wrap(c process.Command, r Rules, exact string) (process.Command
 	} else if len(gaps) > 0 && p.os != "linux" {
 		return c, nil
 	}
-	home := c.Env["HOME"]
-	if home == "" {
+	home, hasHome := c.Env["HOME"]
+	if !hasHome {
 		home, _ = os.UserHomeDir()
 	}
 	r = r.WithHome(home)
@@ -156,7 +157,8 @@ func (s *System) wrap(c process.Command, r Rules, exact string) (process.Command
 	if tmp, err = filepath.EvalSymlinks(tmp); err != nil {
 		return c, fmt.Errorf("make the private temporary folder: %w", err)
 	}
-	out, err := wrapCommand(c, plan{Rules: r, Home: home, Private: s.private, Tmp: tmp, Command: c.Name, Args: c.Args, Pin: exact, Namespace: p.namespaces})
+	out, err := wrapCommand(c, plan{Rules: r, Home: home, Private: s.private, Tmp: tmp,
+		TmpHome: r.Mode == Strict && !hasHome, Command: c.Name, Args: c.Args, Pin: exact, Namespace: p.namespaces})
 	if err != nil {
 		os.RemoveAll(tmp)
 		return c, err
