@@ -1,12 +1,15 @@
 package activity
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
 
 // hashChained returns the hash of an entry with this chained text, if it follows the entry with the hash prev.
 func hashChained(prev Hash, text []byte) Hash {
 	d := sha256.New()
 	var head [hexLen + 1]byte
-	prev.writeHex(head[:])
+	hex.Encode(head[:], prev[:])
 	head[hexLen] = ' '
 	d.Write(head[:])
 	d.Write(text)

@@ -403,17 +403,3 @@ func TestKeptResponse(t *testing.T) {
 		})
 	}
 }
-
-func TestHashesAreHexadecimal(t *testing.T) {
-	var h Hash
-	for first := range 256 {
-		for i := range h {
-			h[i] = byte(first + 7*i)
-		}
-		got := []byte(strings.Repeat("-", hexLen+1))
-		h.writeHex(got)
-		if want := hex.EncodeToString(h[:]) + "-"; string(got) != want {
-			t.Fatalf("%s, want %s", got, want)
-		}
-	}
-}

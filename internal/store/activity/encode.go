@@ -3,6 +3,7 @@ package activity
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strconv"
 	"sync"
@@ -179,8 +180,8 @@ func appendEncodedBody(dst []byte, p *payload, salts *saltPool) encodedBody {
 		before = ','
 		var inner []byte
 		dst, inner = appendSaltedValue(dst, v, salts)
-		sum := Hash(sha256.Sum256(inner))
-		sum.writeHex(dst[commit:])
+		sum := sha256.Sum256(inner)
+		hex.Encode(dst[commit:], sum[:])
 		commit += hexLen + len(`",`)
 		dst = append(dst, ']')
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"time"
@@ -25,21 +24,6 @@ const (
 // Hash identifies an entry and all entries before it. It is the SHA-256 of the entry's line in the spool, where the
 // hash of the previous entry replaces the entry's own hash.
 type Hash [sha256.Size]byte
-
-// writeHex writes h in hexadecimal to the beginning of dst, as hex.Encode does. It converts eight digits at a time,
-// because a call writes seven hashes.
-func (h *Hash) writeHex(dst []byte) {
-	const each = 0x0101010101010101
-	dst = dst[:hexLen]
-	for i := 0; i < len(h); i += 4 {
-		x := uint64(binary.BigEndian.Uint32(h[i:]))
-		x = (x | x<<16) & 0x0000ffff0000ffff
-		x = (x | x<<8) & 0x00ff00ff00ff00ff
-		x = (x | x<<4) & 0x0f0f0f0f0f0f0f0f // each byte contains one digit
-		letters := (x + 6*each) >> 4 & each
-		binary.BigEndian.PutUint64(dst[2*i:], x+'0'*each+letters*('a'-'0'-10))
-	}
-}
 
 // chainLink is the sequence number and the hash of an entry of the chain.
 type chainLink struct {
@@ -149,9 +133,9 @@ const (
 // sealLine computes the hash of the line in buf and writes it to the beginning of buf. buf must contain space for the
 // hash, then a space character and the chained text of the payload.
 func sealLine(buf []byte, prev Hash) Hash {
-	prev.writeHex(buf)
+	hex.Encode(buf, prev[:])
 	h := Hash(sha256.Sum256(buf))
-	h.writeHex(buf)
+	hex.Encode(buf, h[:])
 	return h
 }
 
@@ -188,8 +172,8 @@ func (c *SignedCheckpoint) signedText() []byte {
 	return fmt.Appendf(nil, "mcpproxy %s %s %d %x %d", what, c.Chain, c.Seq, c.Hash, c.Time.UnixMicro())
 }
 
-// HasValidSignature reports whether the signature is valid for the key and the other fields of the checkpoint.
-func (c *SignedCheckpoint) HasValidSignature() bool {
+// hasValidSignature reports whether the signature is valid for the key and the other fields of the checkpoint.
+func (c *SignedCheckpoint) hasValidSignature() bool {
 	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.signedText(), c.Signature)
 }
 

@@ -58,7 +58,7 @@ func (a *ExportAudit) AddGapOrCheckpoint(p ChainPart) *Break {
 		switch {
 		case c.Chain != a.End.Chain:
 			return newChainBreak(c.Seq, "", "The signature at entry %d belongs to another log.", c.Seq)
-		case !c.HasValidSignature():
+		case !c.hasValidSignature():
 			return newChainBreak(c.Seq, "", "The signature at entry %d does not match.", c.Seq)
 		}
 		if string(c.Key) != string(a.Key) {

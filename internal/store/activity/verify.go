@@ -312,7 +312,7 @@ func (c *chainChecker) checkCheckpoint(p *SignedCheckpoint) error {
 		return c.setBreak(c.lastLink.seq+1, "", "The entries after entry %d are missing. Entry %d existed and was signed.", c.lastLink.seq, p.Seq)
 	case p.Seq == c.lastLink.seq && p.Hash != c.lastLink.hash:
 		return c.setBreak(p.Seq, "", "Entry %d is not the one that was signed.", p.Seq)
-	case !p.HasValidSignature():
+	case !p.hasValidSignature():
 		return c.setBreak(p.Seq, "", "The signature at entry %d does not match.", p.Seq)
 	}
 	if string(p.Key) != string(c.key) {
