@@ -4,6 +4,7 @@
 // Files:
 //   - mcp.go: versions, methods, error codes and log levels
 //   - meta.go, tasks.go, apps.go: members of _meta, the tasks extension, and MCP Apps
+//   - strict.go: the form of definitions and results that strict clients accept
 //   - header.go, param_headers.go: header values, and headers that repeat arguments
 //   - lines.go: the line protocol between `mcpproxy stdio` and the daemon
 //

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"mcpproxy/internal/mcp/strictform"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/wirejson"
 )
 
@@ -20,7 +20,7 @@ func StrictForm(kind DefinitionKind, raw json.RawMessage) (json.RawMessage, erro
 			raw = wirejson.SetMember(raw, "name", wirejson.Find(raw, kind.NameMember()))
 		}
 	}
-	strict, fault := strictform.Apply(raw, strictMembers[kind])
+	strict, fault := mcp.ApplyStrict(raw, strictMembers[kind])
 	if fault != nil { // avoids an error interface with a nil pointer
 		return nil, fault
 	}
@@ -29,39 +29,39 @@ func StrictForm(kind DefinitionKind, raw json.RawMessage) (json.RawMessage, erro
 
 // The members of a definition that clients check.
 var (
-	commonMembers = []strictform.Member{{Name: "title", Rule: strictform.Text}, {Name: "description", Rule: strictform.Text}, {Name: "icons", Rule: strictform.Icons},
+	commonMembers = []mcp.StrictMember{{Name: "title", Rule: mcp.StrictText}, {Name: "description", Rule: mcp.StrictText}, {Name: "icons", Rule: mcp.StrictIcons},
 		{Name: "_meta", Rule: strictMeta}}
 
-	hintMembers = []strictform.Member{{Name: "title", Rule: strictform.Text}, {Name: "readOnlyHint", Rule: strictform.Bool}, {Name: "destructiveHint", Rule: strictform.Bool},
-		{Name: "idempotentHint", Rule: strictform.Bool}, {Name: "openWorldHint", Rule: strictform.Bool}}
+	hintMembers = []mcp.StrictMember{{Name: "title", Rule: mcp.StrictText}, {Name: "readOnlyHint", Rule: mcp.StrictBool}, {Name: "destructiveHint", Rule: mcp.StrictBool},
+		{Name: "idempotentHint", Rule: mcp.StrictBool}, {Name: "openWorldHint", Rule: mcp.StrictBool}}
 
-	argumentMembers = []strictform.Member{{Name: "name", Rule: strictform.Text, Required: true}, {Name: "title", Rule: strictform.Text},
-		{Name: "description", Rule: strictform.Text}, {Name: "required", Rule: strictform.Bool}}
+	argumentMembers = []mcp.StrictMember{{Name: "name", Rule: mcp.StrictText, Required: true}, {Name: "title", Rule: mcp.StrictText},
+		{Name: "description", Rule: mcp.StrictText}, {Name: "required", Rule: mcp.StrictBool}}
 
-	executionMembers = []strictform.Member{{Name: "taskSupport", Rule: strictform.OneOf("forbidden", "optional", "required")}}
+	executionMembers = []mcp.StrictMember{{Name: "taskSupport", Rule: mcp.StrictOneOf("forbidden", "optional", "required")}}
 
-	contentMembers = append([]strictform.Member{{Name: "name", Rule: strictform.Text, Required: true}, {Name: "mimeType", Rule: strictform.Text},
-		{Name: "annotations", Rule: strictform.Annotations}}, commonMembers...)
+	contentMembers = append([]mcp.StrictMember{{Name: "name", Rule: mcp.StrictText, Required: true}, {Name: "mimeType", Rule: mcp.StrictText},
+		{Name: "annotations", Rule: mcp.StrictAnnotations}}, commonMembers...)
 
-	strictMembers = map[DefinitionKind][]strictform.Member{
-		KindTool: append([]strictform.Member{{Name: "inputSchema", Rule: strictInputSchema, Required: true}, {Name: "outputSchema", Rule: strictOutputSchema},
-			{Name: "annotations", Rule: strictform.ObjectWith(hintMembers)}, {Name: "execution", Rule: strictform.ObjectWith(executionMembers)}}, commonMembers...),
-		KindPrompt:   append([]strictform.Member{{Name: "arguments", Rule: strictform.ListOf(strictform.ObjectWith(argumentMembers))}}, commonMembers...),
-		KindResource: append([]strictform.Member{{Name: "size", Rule: strictform.Integer}}, contentMembers...),
+	strictMembers = map[DefinitionKind][]mcp.StrictMember{
+		KindTool: append([]mcp.StrictMember{{Name: "inputSchema", Rule: strictInputSchema, Required: true}, {Name: "outputSchema", Rule: strictOutputSchema},
+			{Name: "annotations", Rule: mcp.StrictObjectWith(hintMembers)}, {Name: "execution", Rule: mcp.StrictObjectWith(executionMembers)}}, commonMembers...),
+		KindPrompt:   append([]mcp.StrictMember{{Name: "arguments", Rule: mcp.StrictListOf(mcp.StrictObjectWith(argumentMembers))}}, commonMembers...),
+		KindResource: append([]mcp.StrictMember{{Name: "size", Rule: mcp.StrictInteger}}, contentMembers...),
 		KindTemplate: contentMembers,
 	}
 )
 
 // strictInputSchema is the rule for the schema of a call's arguments, which are always an object.
-func strictInputSchema(value json.RawMessage) (json.RawMessage, *strictform.Fault) {
+func strictInputSchema(value json.RawMessage) (json.RawMessage, *mcp.StrictFault) {
 	if value == nil {
 		return json.RawMessage(`{"type":"object"}`), nil
 	}
-	if strictform.IsEmptyAs(value, '[') {
+	if mcp.IsEmptyAs(value, '[') {
 		value = json.RawMessage("{}")
 	}
 	if !describesObject(value) {
-		return nil, strictform.NewFault("does not describe an object")
+		return nil, mcp.NewStrictFault("does not describe an object")
 	}
 	if fault := numberFault(value); fault != nil {
 		return nil, fault
@@ -71,7 +71,7 @@ func strictInputSchema(value json.RawMessage) (json.RawMessage, *strictform.Faul
 
 // strictOutputSchema is the rule for an output schema. It leaves out a schema that describes no object, or that some
 // clients cannot compile, because no call needs it.
-func strictOutputSchema(value json.RawMessage) (json.RawMessage, *strictform.Fault) {
+func strictOutputSchema(value json.RawMessage) (json.RawMessage, *mcp.StrictFault) {
 	if !describesObject(value) {
 		return nil, nil
 	}
@@ -100,11 +100,11 @@ func describesObject(schema json.RawMessage) bool {
 	return allowed
 }
 
-var schemaMembers = []strictform.Member{{Name: "$schema", Rule: strictform.Text}, {Name: "required", Rule: strictform.ListOf(strictform.Text)}, {Name: "properties", Rule: strictProperties}}
+var schemaMembers = []mcp.StrictMember{{Name: "$schema", Rule: mcp.StrictText}, {Name: "required", Rule: mcp.StrictListOf(mcp.StrictText)}, {Name: "properties", Rule: strictProperties}}
 
 // strictObjectSchema returns the schema of an object with its type, and without members that are null.
-func strictObjectSchema(schema json.RawMessage) (json.RawMessage, *strictform.Fault) {
-	schema, fault := strictform.Apply(schema, schemaMembers)
+func strictObjectSchema(schema json.RawMessage) (json.RawMessage, *mcp.StrictFault) {
+	schema, fault := mcp.ApplyStrict(schema, schemaMembers)
 	if fault != nil {
 		return nil, fault
 	}
@@ -118,7 +118,7 @@ func strictObjectSchema(schema json.RawMessage) (json.RawMessage, *strictform.Fa
 const constructorName = "constructor"
 
 // withoutConstructor returns a schema in which a pattern, which has the same meaning, replaces the property constructor.
-func withoutConstructor(schema json.RawMessage) (json.RawMessage, *strictform.Fault) {
+func withoutConstructor(schema json.RawMessage) (json.RawMessage, *mcp.StrictFault) {
 	properties, patterns := wirejson.Find(schema, "properties"), wirejson.Find(schema, "patternProperties")
 	property := wirejson.Find(properties, constructorName)
 	if property == nil {
@@ -126,7 +126,7 @@ func withoutConstructor(schema json.RawMessage) (json.RawMessage, *strictform.Fa
 	}
 	const pattern = "^" + constructorName + "$"
 	if patterns != nil && wirejson.Kind(patterns) != '{' || wirejson.Find(patterns, pattern) != nil {
-		return nil, strictform.NewFault("has a property with the name constructor, which some clients reject")
+		return nil, mcp.NewStrictFault("has a property with the name constructor, which some clients reject")
 	}
 	schema = wirejson.SetMember(schema, "patternProperties", wirejson.SetMember(patterns, pattern, property))
 	return wirejson.SetMember(schema, "properties", wirejson.DropMember(properties, constructorName)), nil
@@ -134,16 +134,16 @@ func withoutConstructor(schema json.RawMessage) (json.RawMessage, *strictform.Fa
 
 // numberFault returns the fault of a value with a number for which the official Go client rejects the list. It ignores
 // members that it does not know.
-func numberFault(value json.RawMessage) *strictform.Fault {
+func numberFault(value json.RawMessage) *mcp.StrictFault {
 	if wirejson.ExceedsFloat64(value) {
-		return strictform.NewFault("has a number that is too large for a 64-bit float")
+		return mcp.NewStrictFault("has a number that is too large for a 64-bit float")
 	}
 	return nil
 }
 
 // strictMeta is the rule for _meta.
-func strictMeta(value json.RawMessage) (json.RawMessage, *strictform.Fault) {
-	value, fault := strictform.Apply(value, nil)
+func strictMeta(value json.RawMessage) (json.RawMessage, *mcp.StrictFault) {
+	value, fault := mcp.ApplyStrict(value, nil)
 	if fault == nil {
 		fault = numberFault(value)
 	}
@@ -151,15 +151,15 @@ func strictMeta(value json.RawMessage) (json.RawMessage, *strictform.Fault) {
 }
 
 // strictProperties is the rule for properties. Each schema becomes an object: true and false have an equivalent object.
-func strictProperties(properties json.RawMessage) (json.RawMessage, *strictform.Fault) {
-	if strictform.IsEmptyAs(properties, '[') {
+func strictProperties(properties json.RawMessage) (json.RawMessage, *mcp.StrictFault) {
+	if mcp.IsEmptyAs(properties, '[') {
 		properties = json.RawMessage("{}")
 	}
 	if wirejson.Kind(properties) != '{' {
-		return nil, strictform.NewFault("is no object")
+		return nil, mcp.NewStrictFault("is no object")
 	}
 	out := properties
-	var fault *strictform.Fault
+	var fault *mcp.StrictFault
 	_ = wirejson.EachMember(properties, func(name, schema []byte) error { // a definition is JSON
 		switch wirejson.Kind(schema) {
 		case '{':
@@ -168,7 +168,7 @@ func strictProperties(properties json.RawMessage) (json.RawMessage, *strictform.
 		case 'f':
 			out = wirejson.SetMember(out, string(name), json.RawMessage(`{"not":{}}`))
 		default:
-			fault = strictform.NewFault("has a schema that is no object")
+			fault = mcp.NewStrictFault("has a schema that is no object")
 		}
 		return nil
 	})

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"mcpproxy/internal/mcp/strictform"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/wirejson"
 )
 
@@ -230,17 +230,17 @@ func strictBlock(block json.RawMessage) json.RawMessage {
 		}
 	}
 	block = dropUnlessObject(block, "_meta")
-	block = dropUnlessStrict(dropUnlessObject(block, "annotations"), "annotations", strictform.Annotations)
+	block = dropUnlessStrict(dropUnlessObject(block, "annotations"), "annotations", mcp.StrictAnnotations)
 	if kind != "resource_link" {
 		return block
 	}
-	block = dropUnlessStrict(dropUnlessStrict(block, "icons", strictform.Icons), "size", strictform.Integer)
+	block = dropUnlessStrict(dropUnlessStrict(block, "icons", mcp.StrictIcons), "size", mcp.StrictInteger)
 	return dropUnlessKind(block, '"', "mimeType", "title", "description")
 }
 
 // dropUnlessStrict returns an object with the named member in the form of a rule, or without it if it has no such form.
-func dropUnlessStrict(object json.RawMessage, name string, rule strictform.Rule) json.RawMessage {
-	strict, fault := strictform.Apply(object, []strictform.Member{{Name: name, Rule: rule}})
+func dropUnlessStrict(object json.RawMessage, name string, rule mcp.StrictRule) json.RawMessage {
+	strict, fault := mcp.ApplyStrict(object, []mcp.StrictMember{{Name: name, Rule: rule}})
 	if fault != nil {
 		return wirejson.DropMember(object, name)
 	}
