@@ -49,7 +49,7 @@ func printRecommendedRules(r *invocation, env clients.Env, client string) error 
 	if err != nil {
 		return err
 	}
-	rules, err := permission.RecommendRules(env, client, tools)
+	rules, err := permission.RecommendRules(env, client, tools, "")
 	if err != nil {
 		return err
 	}

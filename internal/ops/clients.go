@@ -229,7 +229,7 @@ func (a *LocalClients) addPermissionReport(v *ClientView) error {
 	if err != nil {
 		return err
 	}
-	rules, err := permission.RecommendRules(a.Env, v.ID, a.Tools())
+	rules, err := permission.RecommendRules(a.Env, v.ID, a.Tools(), "")
 	if err != nil {
 		return problem.From(err)
 	}

@@ -119,7 +119,7 @@ func (m claudeModeSetting) adjustDecision(said toolDecision, t ProxyTool) toolDe
 	switch {
 	case m.name == "dontAsk" && said.verdict == Asks:
 		return toolDecision{Denied, m.rule, "the mode dontAsk denies calls that would ask"}
-	case m.name == "plan" && said.verdict == Runs && t.RecommendedVerdict() != Runs:
+	case m.name == "plan" && said.verdict == Runs && t.recommendedVerdict() != Runs:
 		return toolDecision{Asks, m.rule, "the plan mode asks for tools that are not marked read-only, despite allow rules"}
 	}
 	return said

@@ -149,7 +149,7 @@ func gooseListDecision(q toolQuery, mode Rule) toolDecision {
 			return toolDecision{list.verdict, d.newRule(at, list.name+" "+at.Text()), ""}
 		}
 	}
-	if q.tool.RecommendedVerdict() == Runs {
+	if q.tool.recommendedVerdict() == Runs {
 		return toolDecision{Runs, mode, "by the hint readOnlyHint of the tool"}
 	}
 	return toolDecision{Asks, mode, "by the hint readOnlyHint of the tool"}

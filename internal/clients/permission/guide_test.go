@@ -31,7 +31,7 @@ func TestGuide(t *testing.T) {
 	}
 	got := shownRules.ReplaceAllStringFunc(string(text), func(part string) string {
 		m := shownRules.FindStringSubmatch(part)
-		r, err := permission.RecommendRulesForSurface(e, m[2], ours(), clients.Surface(m[3]))
+		r, err := permission.RecommendRules(e, m[2], ours(), clients.Surface(m[3]))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -151,7 +151,7 @@ func vscodeDecision(q toolQuery) toolDecision {
 			return toolDecision{Runs, d.newRule(at, key+": true"), "everything is approved"}
 		}
 	}
-	if q.tool.RecommendedVerdict() == Runs {
+	if q.tool.recommendedVerdict() == Runs {
 		return toolDecision{Runs, Rule{Text: "the hint readOnlyHint of the tool"}, "according to third parties; the vendor does not document it"}
 	}
 	return toolDecision{Asks, Rule{Text: "VS Code asks for tools that are not marked read-only"}, "unless the user allowed it permanently in the dialog, which no file records"}

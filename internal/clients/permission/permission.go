@@ -51,8 +51,8 @@ type ProxyTool struct {
 	Hints tool.Hints
 }
 
-// RecommendedVerdict returns MCPProxy's recommendation: read-only tools run, others ask.
-func (t ProxyTool) RecommendedVerdict() Verdict {
+// recommendedVerdict returns MCPProxy's recommendation: read-only tools run, others ask.
+func (t ProxyTool) recommendedVerdict() Verdict {
 	if t.Hints.ReadOnly == tool.True {
 		return Runs
 	}

@@ -26,14 +26,9 @@ type Rules struct {
 	ByHand  string   `json:"by_hand,omitempty" doc:"The actions that the user must take in the client."`
 }
 
-// RecommendRules returns the rules for a client with its current connection, ready to paste.
-func RecommendRules(e clients.Env, word string, tools []ProxyTool) (Rules, error) {
-	return RecommendRulesForSurface(e, word, tools, "")
-}
-
-// RecommendRulesForSurface is like RecommendRules for a surface that the client may not use yet. "" means the current
-// surface.
-func RecommendRulesForSurface(e clients.Env, word string, tools []ProxyTool, surface clients.Surface) (Rules, error) {
+// RecommendRules returns the rules for a client with a surface, ready to paste. "" means the current surface of the
+// client.
+func RecommendRules(e clients.Env, word string, tools []ProxyTool, surface clients.Surface) (Rules, error) {
 	c, err := findClient(word)
 	if err != nil {
 		return Rules{}, err
@@ -99,14 +94,11 @@ func PreparePlan(e clients.Env, word string, tools []ProxyTool) (Plan, error) {
 	case r.Path == "":
 		return Plan{}, problem.New(problem.NotFound, "No rule in a file would make "+c.Name+" do what MCPProxy recommends.", cmp.Or(r.ByHand, strings.Join(r.Notes, " ")))
 	}
-	p := Plan{Preview: Preview{Rules: r, Warnings: []string{}}, env: e, all: tools, edits: c.editsFor(t, tools)}
-	f := c.targetFile(e)
-	if p.from, err = clients.ReadUserFile(f.Path, f.AllowedLinkRoots(e)...); err != nil {
+	p, f, err := c.newPlan(e, r, tools)
+	if err != nil {
 		return Plan{}, err
 	}
-	if p.from.Target != f.Path {
-		p.Target = p.from.Target
-	}
+	p.edits = c.editsFor(t, tools)
 	before, err := parseDoc(f, p.from.Text)
 	if err != nil {
 		return Plan{}, err
@@ -122,6 +114,16 @@ func PreparePlan(e clients.Env, word string, tools []ProxyTool) (Plan, error) {
 		}
 	}
 	return p, p.computeEffect(c, f, before)
+}
+
+// newPlan returns a plan for the rules without their change, after it has read the file for the rules.
+func (c clientPermissions) newPlan(e clients.Env, r Rules, tools []ProxyTool) (p Plan, f clientFile, err error) {
+	f = c.targetFile(e)
+	p = Plan{Preview: Preview{Rules: r, Warnings: []string{}}, env: e, all: tools}
+	if p.from, err = clients.ReadUserFile(f.Path, f.AllowedLinkRoots(e)...); err == nil && p.from.Target != f.Path {
+		p.Target = p.from.Target
+	}
+	return p, f, err
 }
 
 // restorablePaths returns the paths of the edits, which an undo may restore. It returns nil if other programs write to
@@ -150,10 +152,15 @@ func (p *Plan) computeEffect(c clientPermissions, f clientFile, before clientDoc
 			break
 		}
 	}
+	p.describeChange(c, before)
+	return nil
+}
+
+// describeChange shows how the new text differs from the current one.
+func (p *Plan) describeChange(c clientPermissions, before clientDoc) {
 	p.Changed = string(p.text) != string(p.from.Text)
 	p.Difference = textedit.Diff(p.from.Text, p.text)
 	p.warnOfNewList(c, before)
-	return nil
 }
 
 // warnOfNewList adds a warning if a new list will replace another one.

@@ -35,7 +35,7 @@ func TestRecommend(t *testing.T) {
 	e := account(t, &txtar.Archive{})
 	for _, id := range clients.ClientIDs() {
 		for surface, file := range map[clients.Surface]string{clients.SurfaceSearch: "", clients.SurfaceLanes: "-lanes", clients.SurfaceAll: "-all"} {
-			r, err := permission.RecommendRulesForSurface(e, id, ours(), surface)
+			r, err := permission.RecommendRules(e, id, ours(), surface)
 			if err != nil || r.Surface != string(surface) {
 				t.Fatal(r, err)
 			}

@@ -89,17 +89,13 @@ func (s SurfaceChange) EntryRules(d clients.ClientDoc) ([]byte, error) {
 func (s SurfaceChange) Prepare(e clients.Env, after clients.ClientDoc) (Plan, error) {
 	c := s.client
 	r, err := c.rulesFor(e, s.to, s.tools)
-	p := Plan{Preview: Preview{Rules: r, Warnings: []string{}}, env: e, all: s.tools}
 	if err != nil || c.edits == nil || c.atEntry {
-		return p, err
+		return Plan{Preview: Preview{Rules: r, Warnings: []string{}}, env: e, all: s.tools}, err
 	}
-	f := c.targetFile(e)
+	p, f, err := c.newPlan(e, r, s.tools)
 	p.Path = f.Path
-	if p.from, err = clients.ReadUserFile(f.Path, f.AllowedLinkRoots(e)...); err != nil {
+	if err != nil {
 		return p, err
-	}
-	if p.from.Target != f.Path {
-		p.Target = p.from.Target
 	}
 	planned := []clientDoc{}
 	if after.Path != "" {
@@ -118,15 +114,12 @@ func (s SurfaceChange) Prepare(e clients.Env, after clients.ClientDoc) (Plan, er
 	if s.write {
 		p.entries = restorablePaths(append(c.editsFor(s.from, s.tools), c.editsFor(s.to, s.tools)...))
 	}
-	p.Changed = string(p.text) != string(p.from.Text)
-	p.Difference = textedit.Diff(p.from.Text, p.text)
-	p.warnOfNewList(c, before)
-	if after.Path != f.Path {
-		if d, err := parseDoc(f, p.text); err == nil {
-			planned = append(planned, d)
+	p.describeChange(c, before)
+	if d, err := parseDoc(f, p.text); err == nil {
+		if after.Path == f.Path {
+			planned = nil
 		}
-	} else if d, err := parseDoc(f, p.text); err == nil {
-		planned = []clientDoc{d}
+		planned = append(planned, d)
 	}
 	p.After = c.newReport(readClientFiles(c.allFiles(e), planned...), e, s.tools)
 	return p, nil

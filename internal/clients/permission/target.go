@@ -107,7 +107,7 @@ var callToolLanes = map[string]string{"call_tool_read": "read", "call_tool_write
 func (t Target) probes(tools []ProxyTool) (all []probe) {
 	if t.Surface == clients.SurfaceSearch {
 		for _, one := range tools {
-			all = append(all, probe{label: one.Name, server: t.serverName(), lane: callToolLanes[one.Name], tool: one, wanted: one.RecommendedVerdict()})
+			all = append(all, probe{label: one.Name, server: t.serverName(), lane: callToolLanes[one.Name], tool: one, wanted: one.recommendedVerdict()})
 		}
 		return all
 	}
@@ -155,7 +155,7 @@ func (t Target) wantedRules(tools []ProxyTool) (rules []wantedRule) {
 // toolRules returns the recommendations for the tools of one entry.
 func toolRules(entry string, tools []ProxyTool) (rules []wantedRule) {
 	for _, t := range tools {
-		rules = append(rules, wantedRule{entry: entry, tool: t.Name, wanted: t.RecommendedVerdict()})
+		rules = append(rules, wantedRule{entry: entry, tool: t.Name, wanted: t.recommendedVerdict()})
 	}
 	return rules
 }
