@@ -13,7 +13,7 @@ func (r *ArgumentRule) classifyAction(name string) verdict {
 	}
 	switch {
 	case among(r.Destructive):
-		return verdict{Operation: policy.Destructive, Word: clipWord(name)}
+		return destructiveVerdict(name)
 	case among(r.Read):
 		return readVerdict
 	}

@@ -88,7 +88,7 @@ func classifyDocument(document *ast.QueryDocument) verdict {
 	}
 	for _, f := range fields {
 		if operationOfName(f) == policy.Destructive {
-			return verdict{Operation: policy.Destructive, Word: clipWord("mutation " + f)}
+			return destructiveVerdict("mutation " + f)
 		}
 	}
 	return writeVerdict("mutation")

@@ -1,10 +1,6 @@
 package classify
 
-import (
-	"strings"
-
-	"mcpproxy/internal/gate/policy"
-)
+import "strings"
 
 // classifyHTTPMethod classifies an HTTP method.
 func classifyHTTPMethod(method string) verdict {
@@ -12,7 +8,7 @@ func classifyHTTPMethod(method string) verdict {
 	case "GET", "HEAD", "OPTIONS":
 		return readVerdict
 	case "DELETE":
-		return verdict{Operation: policy.Destructive, Word: method}
+		return destructiveVerdict(method)
 	case "":
 		return unparseableVerdict("no method")
 	}

@@ -17,10 +17,10 @@ var tooManyNeighbours = verdict{Operation: policy.Destructive, Word: "too many a
 
 // siblingClassifier classifies the members next to a command, including nested ones.
 type siblingClassifier struct {
-	rule   *ArgumentRule
-	args   json.RawMessage
-	judged int
-	worst  verdict
+	rule       *ArgumentRule
+	args       json.RawMessage
+	classified int
+	worst      verdict
 }
 
 // roles maps lower-case member names to their role next to a command.
@@ -74,7 +74,7 @@ func (n *siblingClassifier) classifyMember(name, value []byte) {
 		return // empty, a number, true, false or null
 	}
 	if role != "" {
-		if n.judged++; n.judged > maxNeighbours {
+		if n.classified++; n.classified > maxNeighbours {
 			n.worst = n.worst.worseOf(tooManyNeighbours)
 			return
 		}

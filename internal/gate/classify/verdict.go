@@ -44,6 +44,11 @@ func writeVerdict(word string) verdict {
 	return verdict{Operation: policy.Write, Word: clipWord(word)}
 }
 
+// destructiveVerdict returns the verdict for a destructive effect with the deciding word.
+func destructiveVerdict(word string) verdict {
+	return verdict{Operation: policy.Destructive, Word: clipWord(word)}
+}
+
 // clipWord limits the shown text of a caller.
 func clipWord(s string) string {
 	const most = 40
