@@ -61,8 +61,8 @@ var functions = map[string]jqFunction{
 	"tojson/0":         newNoArgFunction(func(r *evaluation, in []byte) ([]byte, error) { return quoteString(r, in) }),
 	"tonumber/0":       newNoArgFunction(toNumber),
 	"fromjson/0":       newNoArgFunction(parseJSONText),
-	"ascii_downcase/0": newNoArgFunction(newCaseConverter('A', 'Z', 'a'-'A')),
-	"ascii_upcase/0":   newNoArgFunction(newCaseConverter('a', 'z', 'A'-'a')),
+	"ascii_downcase/0": newStringFunction("has no case", shiftLetters('A', 'Z', 'a'-'A')),
+	"ascii_upcase/0":   newStringFunction("has no case", shiftLetters('a', 'z', 'A'-'a')),
 	"add/0":            newNoArgFunction(func(r *evaluation, in []byte) ([]byte, error) { return r.sumElements(in) }),
 	"flatten/0":        newNoArgFunction(func(r *evaluation, in []byte) ([]byte, error) { return r.flattenArray(in, math.MaxInt32) }),
 	"flatten/1": newOneArgFunction(func(r *evaluation, in, depth []byte) ([]byte, error) {
@@ -80,14 +80,8 @@ var functions = map[string]jqFunction{
 	"ceil/0":         newNoArgFunction(newNumberFunction(math.Ceil)),
 	"round/0":        newNoArgFunction(newNumberFunction(math.Round)),
 	"abs/0":          newNoArgFunction(newNumberFunction(math.Abs)),
-	"trim/0": newNoArgFunction(func(r *evaluation, in []byte) ([]byte, error) {
-		s, ok := wirejson.String(in)
-		if !ok {
-			return nil, newDataError("%s cannot be trimmed", kindName(in))
-		}
-		return r.newStringJSON(strings.TrimSpace(s))
-	}),
-	"arrays/0": newKindFilter("array"), "objects/0": newKindFilter("object"), "strings/0": newKindFilter("string"), "numbers/0": newKindFilter("number"), "booleans/0": newKindFilter("boolean"), "nulls/0": newKindFilter("null"),
+	"trim/0":         newStringFunction("cannot be trimmed", strings.TrimSpace),
+	"arrays/0":       newKindFilter("array"), "objects/0": newKindFilter("object"), "strings/0": newKindFilter("string"), "numbers/0": newKindFilter("number"), "booleans/0": newKindFilter("boolean"), "nulls/0": newKindFilter("null"),
 	"values/0": newKindFilter("array", "object", "string", "number", "boolean"), "scalars/0": newKindFilter("string", "number", "boolean", "null"), "iterables/0": newKindFilter("array", "object"),
 }
 
@@ -286,70 +280,6 @@ func (r *evaluation) containsValue(a, b []byte, depth int) (bool, error) {
 	return order == 0, err
 }
 
-// decodeTwoStrings decodes the input and the argument of a function of two strings.
-func decodeTwoStrings(in, arg []byte) (a, b string, err error) {
-	a, one := wirejson.String(in)
-	b, two := wirejson.String(arg)
-	if !one || !two {
-		err = newDataError("%s and %s are not both strings", kindName(in), kindName(arg))
-	}
-	return a, b, err
-}
-
-// newStringPredicate returns a function of two strings.
-func newStringPredicate(f func(in, arg string) bool) func(*evaluation, []byte, []byte) ([]byte, error) {
-	return func(_ *evaluation, in, arg []byte) ([]byte, error) {
-		a, b, err := decodeTwoStrings(in, arg)
-		return boolJSON(f(a, b)), err
-	}
-}
-
-// newStringTrimmer returns a function that removes a prefix or suffix.
-func newStringTrimmer(f func(s, off string) string) func(*evaluation, []byte, []byte) ([]byte, error) {
-	return func(r *evaluation, in, arg []byte) ([]byte, error) {
-		a, b, err := decodeTwoStrings(in, arg)
-		if err != nil {
-			return nil, err
-		}
-		return r.newStringJSON(f(a, b))
-	}
-}
-
-func joinValues(r *evaluation, in, by []byte) ([]byte, error) {
-	if kindName(by) != "string" {
-		return nil, newDataError("%s cannot be joined by %s", kindName(in), kindName(by))
-	}
-	var out []byte
-	err := r.emitElements(in, func(e []byte) error {
-		var s []byte
-		switch kindName(e) {
-		case "null":
-			s = []byte(`""`)
-		case "array", "object":
-			return newDataError("%s cannot be joined", kindName(e))
-		default:
-			var err error
-			if s, err = r.toStringJSON(e); err != nil {
-				return err
-			}
-		}
-		if err := r.chargeOutput(len(s) + len(by)); err != nil {
-			return err
-		}
-		if out == nil {
-			out = append(out, '"')
-		} else {
-			out = append(out, by[1:len(by)-1]...)
-		}
-		out = append(out, s[1:len(s)-1]...)
-		return nil
-	})
-	if out == nil {
-		return []byte(`""`), err
-	}
-	return append(out, '"'), err
-}
-
 func lengthOf(_ *evaluation, in []byte) ([]byte, error) {
 	n := 0
 	switch kindName(in) {
@@ -367,84 +297,6 @@ func lengthOf(_ *evaluation, in []byte) ([]byte, error) {
 		return nil, newDataError("%s has no length", kindName(in))
 	}
 	return strconv.AppendInt(nil, int64(n), 10), nil
-}
-
-func (r *evaluation) keysOf(in []byte, sort bool) ([]byte, error) {
-	var b arrayBuilder
-	switch kindName(in) {
-	case "array":
-		i := 0
-		return b.finishArrayWith(wirejson.EachElement(in, func([]byte) error {
-			i++
-			return b.appendElement(r, strconv.AppendInt(nil, int64(i-1), 10))
-		}))
-	case "object":
-		all, err := r.appendMembers(nil, in)
-		if err != nil {
-			return nil, err
-		}
-		if sort {
-			slices.SortFunc(all, func(x, y [2][]byte) int {
-				one, _ := wirejson.String(x[0])
-				other, _ := wirejson.String(y[0])
-				return strings.Compare(one, other)
-			})
-		}
-		for _, m := range all {
-			if err := b.appendElement(r, m[0]); err != nil {
-				return nil, err
-			}
-		}
-		return b.finishArray(), nil
-	}
-	return nil, newDataError("%s has no keys", kindName(in))
-}
-
-func toNumber(r *evaluation, in []byte) ([]byte, error) {
-	switch s, ok := wirejson.String(in); {
-	case kindName(in) == "number":
-		return in, nil
-	case ok:
-		text := []byte(strings.TrimSpace(s))
-		if err := r.chargeOutput(len(text)); err != nil {
-			return nil, err
-		}
-		if wirejson.Check(text, wirejson.Limits{Bytes: maxInput}) == nil && kindName(text) == "number" {
-			return text, nil
-		}
-	}
-	return nil, newDataError("%s is not a number", kindName(in))
-}
-
-func parseJSONText(r *evaluation, in []byte) ([]byte, error) {
-	s, ok := wirejson.String(in)
-	if !ok {
-		return nil, newDataError("%s is not JSON text", kindName(in))
-	}
-	if err := r.chargeOutput(len(s)); err != nil {
-		return nil, err
-	}
-	text := []byte(strings.TrimSpace(s))
-	if wirejson.Check(text, wirejson.Limits{Bytes: maxInput, Depth: wirejson.RelayDepth}) != nil {
-		return nil, newDataError("a text is not JSON")
-	}
-	return text, nil
-}
-
-func newCaseConverter(from, to byte, by int) func(*evaluation, []byte) ([]byte, error) {
-	return func(r *evaluation, in []byte) ([]byte, error) {
-		s, ok := wirejson.String(in)
-		if !ok {
-			return nil, newDataError("%s has no case", kindName(in))
-		}
-		b := []byte(s)
-		for i, c := range b {
-			if from <= c && c <= to {
-				b[i] = byte(int(c) + by)
-			}
-		}
-		return r.newStringJSON(string(b))
-	}
 }
 
 // sumElements adds the elements of an array or the values of an object.
@@ -501,104 +353,6 @@ func (r *evaluation) flattenArray(in []byte, depth int) ([]byte, error) {
 		})
 	}
 	return b.finishArrayWith(walk(in, depth))
-}
-
-func (r *evaluation) toEntries(in []byte) ([]byte, error) {
-	var b arrayBuilder
-	add := func(key, value []byte) error {
-		e, err := r.buildObject([][2][]byte{{[]byte(`"key"`), key}, {[]byte(`"value"`), value}})
-		if err != nil {
-			return err
-		}
-		return b.appendElement(r, e)
-	}
-	switch kindName(in) {
-	case "object":
-		return b.finishArrayWith(wirejson.EachMember(in, func(name, v []byte) error { return add(wirejson.AppendString(nil, name), v) }))
-	case "array":
-		i := -1
-		return b.finishArrayWith(wirejson.EachElement(in, func(v []byte) error {
-			i++
-			return add(strconv.AppendInt(nil, int64(i), 10), v)
-		}))
-	}
-	return nil, newDataError("%s has no entries", kindName(in))
-}
-
-// fromEntries builds an object from {key, value}, {name, value} or {k, v}.
-func fromEntries(r *evaluation, in []byte) ([]byte, error) {
-	var all [][2][]byte
-	err := r.emitElements(in, func(e []byte) error {
-		if kindName(e) != "object" {
-			return newDataError("%s is not an entry", kindName(e))
-		}
-		var m [2][]byte
-		for i, names := range [...][]string{{"key", "k", "name", "Name", "Key", "K"}, {"value", "v", "Value", "V"}} {
-			m[i] = null
-			for _, name := range names {
-				if v := wirejson.Find(e, name); v != nil && (i == 1 || isTruthy(v)) {
-					m[i] = v
-					break
-				}
-			}
-		}
-		if kindName(m[0]) != "string" {
-			return newDataError("%s is not a member name", kindName(m[0]))
-		}
-		all = append(all, m)
-		return r.chargeOutput(64)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return r.buildObject(all)
-}
-
-func evalWithEntries(c call) error {
-	all, err := c.toEntries(c.in)
-	if err == nil {
-		all, err = c.collectArray(&node{op: opPipe, a: eachValue, b: c.args[0]}, all, c.env)
-	}
-	if err != nil {
-		return err
-	}
-	return c.emit(fromEntries(c.evaluation, all))
-}
-
-// evalMapValues replaces each value by the first result of an expression.
-func evalMapValues(c call) error {
-	firstOf := func(v []byte) (first []byte, err error) {
-		inner := call{c.evaluation, c.args, v, c.env, func(one []byte) error { first = one; return nil }}
-		err = inner.emitFirstN(1, c.args[0])
-		return first, err
-	}
-	if kindName(c.in) == "array" {
-		var b arrayBuilder
-		return c.emit(b.finishArrayWith(c.emitElements(c.in, func(e []byte) error {
-			v, err := firstOf(e)
-			if v == nil || err != nil {
-				return err
-			}
-			return b.appendElement(c.evaluation, v)
-		})))
-	}
-	if kindName(c.in) != "object" {
-		return newDataError("%s has no values", kindName(c.in))
-	}
-	all, err := c.appendMembers(nil, c.in)
-	if err != nil {
-		return err
-	}
-	kept := all[:0]
-	for _, m := range all {
-		if m[1], err = firstOf(m[1]); err != nil {
-			return err
-		}
-		if m[1] != nil {
-			kept = append(kept, m)
-		}
-	}
-	return c.emit(c.buildObject(kept))
 }
 
 func newNumberFunction(f func(float64) float64) func(*evaluation, []byte) ([]byte, error) {

@@ -172,7 +172,7 @@ func (c *compiler) compilePrimary(t *gojq.Term) (*node, error) {
 	case gojq.TermTypeIf:
 		return c.compileIf(t.If)
 	case gojq.TermTypeTry:
-		return c.compileParts(&node{op: opTry}, t.Try.Body, t.Try.Catch, nil)
+		return c.compileChildren(&node{op: opTry}, t.Try.Body, t.Try.Catch, nil)
 	case gojq.TermTypeQuery:
 		return c.compileNested(t.Query)
 	}
@@ -188,8 +188,8 @@ func compileLiteral(t *gojq.Term) (*node, error) {
 	return newLiteralNode([]byte(text)), nil
 }
 
-// compileParts compiles the parts of a node. A missing part stays as it is.
-func (c *compiler) compileParts(n *node, a, b, third *gojq.Query) (*node, error) {
+// compileChildren compiles the parts of a node. A missing part stays as it is.
+func (c *compiler) compileChildren(n *node, a, b, third *gojq.Query) (*node, error) {
 	for _, part := range []struct {
 		to   **node
 		from *gojq.Query
@@ -207,12 +207,12 @@ func (c *compiler) compileParts(n *node, a, b, third *gojq.Query) (*node, error)
 
 // compileIf compiles if a then b elif … else c end.
 func (c *compiler) compileIf(t *gojq.If) (*node, error) {
-	n, err := c.compileParts(&node{op: opIf, c: &node{op: opSame}}, t.Cond, t.Then, t.Else)
+	n, err := c.compileChildren(&node{op: opIf, c: &node{op: opSame}}, t.Cond, t.Then, t.Else)
 	if err != nil {
 		return nil, err
 	}
 	for _, branch := range slices.Backward(t.Elif) {
-		inner, err := c.compileParts(&node{op: opIf, c: n.c}, branch.Cond, branch.Then, nil)
+		inner, err := c.compileChildren(&node{op: opIf, c: n.c}, branch.Cond, branch.Then, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -231,9 +231,9 @@ func (c *compiler) compileIndex(of *node, index *gojq.Index) (*node, error) {
 		return n, err
 	case index.IsSlice:
 		n.op = opSlice
-		return c.compileParts(n, nil, index.Start, index.End)
+		return c.compileChildren(n, nil, index.Start, index.End)
 	case index.Start != nil:
-		return c.compileParts(n, nil, index.Start, nil)
+		return c.compileChildren(n, nil, index.Start, nil)
 	}
 	return newFieldNode(of, index.Name), nil
 }

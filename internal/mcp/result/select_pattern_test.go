@@ -27,7 +27,7 @@ func TestLongTextsMatch(t *testing.T) {
 // TestMatchingIsBounded checks that a match that exceeds its limit is an error, because package regexp cannot be
 // interrupted.
 func TestMatchingIsBounded(t *testing.T) {
-	r := evaluation{begun: time.Now().Add(-MaxTime)}
+	r := evaluation{begun: time.Now().Add(-maxTime)}
 	if _, err := r.compilePattern([]byte(`"(.*)*(.*)*b$"`), nil); err != ErrLimit {
 		t.Errorf("an evaluation over the time limit continues: %v", err)
 	}
@@ -36,7 +36,7 @@ func TestMatchingIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.begun = time.Now().Add(-MaxTime)
+	r.begun = time.Now().Add(-maxTime)
 	if found, err := r.matchPattern(p, strings.Repeat("a", 4<<20)+"b"); found || err != ErrLimit {
 		t.Errorf("%v, %v", found, err)
 	}

@@ -16,7 +16,7 @@ const (
 	maxInput      = 16 << 20
 	maxMade       = 8 << 20   // bytes that an evaluation may produce
 	maxWork       = 192 << 20 // bytes that an evaluation may read; a step counts as 64
-	MaxTime       = 150 * time.Millisecond
+	maxTime       = 150 * time.Millisecond
 )
 
 // ErrLimit is the error for an expression that exceeds a limit.
@@ -38,7 +38,7 @@ func (r *evaluation) chargeWork(n int) error {
 		return nil
 	}
 	r.asked = r.work + 1<<18
-	if r.work > maxWork || time.Since(r.begun) > MaxTime {
+	if r.work > maxWork || time.Since(r.begun) > maxTime {
 		return ErrLimit
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"mcpproxy/internal/mcp/wirejson"
@@ -289,25 +288,4 @@ func (r *evaluation) subtractArray(a, b []byte) ([]byte, error) {
 		return left.appendElement(r, e)
 	})
 	return left.finishArray(), err
-}
-
-func splitString(r *evaluation, in, by []byte) ([]byte, error) {
-	a, b, err := decodeTwoStrings(in, by)
-	if err != nil {
-		return nil, err
-	}
-	var parts arrayBuilder
-	if a == "" {
-		return parts.finishArray(), nil
-	}
-	for part := range strings.SplitSeq(a, b) {
-		text, err := r.newStringJSON(part)
-		if err == nil {
-			err = parts.appendElement(r, text)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return parts.finishArray(), nil
 }
