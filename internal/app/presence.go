@@ -38,7 +38,7 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 		d.approvals.WakeAll()
 		d.events.PendingChanged()
 	}
-	return presence.NewGate(presence.GateOptions{
+	return presence.NewGate(presence.Options{
 		Store:         d.store.ApprovalQuestions().PresenceProofs(),
 		Places:        []presence.FingerprintStore{keyringFingerprintStore{secret.OpenVault(dir, "presence", d.logger)}, activityLogFingerprintStore{d}},
 		RequiredKind:  func() presence.ProofKind { return presence.ProofKind(d.live.Unconfirmed().Presence) },

@@ -53,8 +53,8 @@ const maxNamed = 2000
 
 // PresencePlace is a storage location of the anchor's fingerprint.
 type PresencePlace struct {
-	Name  string                         `json:"name"`
-	State presence.FingerprintPlaceState `json:"state" doc:"The state of the fingerprint in this place."`
+	Name  string                    `json:"name"`
+	State presence.FingerprintState `json:"state" doc:"The state of the fingerprint in this place."`
 }
 
 // SetAnchorRequest is a request to set an anchor.
@@ -81,7 +81,7 @@ func (a *AccessOperations) Presence(ctx context.Context, _ Caller, _ Nothing) (P
 			return v, err
 		}
 	}
-	v.Places = mapSlice(s.Places, func(p presence.FingerprintPlaceStatus) PresencePlace { return PresencePlace(p) })
+	v.Places = mapSlice(s.Places, func(p presence.FingerprintStatus) PresencePlace { return PresencePlace(p) })
 	if s.On { // another program may have changed the database
 		if err := a.gateway.Book.Reload(ctx, approval.DecisionEvent{}); err != nil {
 			return PresenceView{}, decisionsUnreadableError(err)

@@ -19,8 +19,8 @@ func (a *ApprovalQuestionStore) PresenceProofs() *PresenceProofStore {
 
 // LoadPresence returns the anchors and the statements, ordered by time. Bad lists those that cannot be parsed, because
 // another program changed them.
-func (p *PresenceProofStore) LoadPresence(ctx context.Context) (presence.StoredPresence, error) {
-	return viewed(ctx, p.db, func(ctx context.Context, t sqlReader) (all presence.StoredPresence, err error) {
+func (p *PresenceProofStore) LoadPresence(ctx context.Context) (presence.StoredState, error) {
+	return viewed(ctx, p.db, func(ctx context.Context, t sqlReader) (all presence.StoredState, err error) {
 		if err := loadPresenceAnchors(ctx, t, &all); err != nil {
 			return all, err
 		}
@@ -40,7 +40,7 @@ func (p *PresenceProofStore) LoadPresence(ctx context.Context) (presence.StoredP
 }
 
 // loadPresenceAnchors appends the anchors to all, in order.
-func loadPresenceAnchors(ctx context.Context, t sqlReader, all *presence.StoredPresence) error {
+func loadPresenceAnchors(ctx context.Context, t sqlReader, all *presence.StoredState) error {
 	var place int64
 	var raw []byte
 	return t.eachRow(ctx, scanTargets{&place, &raw}, func() error {
@@ -74,7 +74,7 @@ func (p *PresenceProofStore) SaveStatement(ctx context.Context, e presence.Evide
 func (p *PresenceProofStore) SaveAnchors(ctx context.Context, head presence.Digest, all []presence.Anchor) error {
 	return p.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		t.lockExclusive()
-		var stored presence.StoredPresence
+		var stored presence.StoredState
 		if err := loadPresenceAnchors(ctx, t, &stored); err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func testPresence(t *testing.T, open storeOpener) {
 		t.Fatal(err)
 	}
 	all, err := open(t, dir).ApprovalQuestions().PresenceProofs().LoadPresence(ctx)
-	want := presence.StoredPresence{Anchors: []presence.Anchor{none, first}, Statements: []presence.Evidence{earlier, later}}
+	want := presence.StoredState{Anchors: []presence.Anchor{none, first}, Statements: []presence.Evidence{earlier, later}}
 	if diff := cmp.Diff(want, all); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
 	}

@@ -99,8 +99,8 @@ type SealedKey struct {
 	Ciphertext     []byte `json:"box"`
 }
 
-// cost contains the argon2id parameters of the second recommendation of RFC 9106.
-var cost = SealedKey{Time: 3, ArgonMemoryKiB: 64 << 10, Lanes: 4}
+// argonCost contains the argon2id parameters of the second recommendation of RFC 9106.
+var argonCost = SealedKey{Time: 3, ArgonMemoryKiB: 64 << 10, Lanes: 4}
 
 // The limits of argon2id parameters in stored keys.
 const (
@@ -117,7 +117,7 @@ var ErrPassphrase = errors.New("the passphrase is wrong")
 
 // NewPassphraseAnchor returns the anchor of a passphrase that follows another one.
 func NewPassphraseAnchor(passphrase []byte, after Digest, now time.Time) (Anchor, ed25519.PrivateKey, error) {
-	return newPassphraseAnchor(passphrase, after, now, cost)
+	return newPassphraseAnchor(passphrase, after, now, argonCost)
 }
 
 func newPassphraseAnchor(passphrase []byte, after Digest, now time.Time, c SealedKey) (Anchor, ed25519.PrivateKey, error) {

@@ -106,9 +106,9 @@ func (c anchorChain) endOfSignedPart(from Digest) (end int, known bool) {
 	return end, true
 }
 
-// ResetTime is the delay after a reset. Until it ends, no decision that grants access is valid, no anchor can be set,
+// resetTime is the delay after a reset. Until it ends, no decision that grants access is valid, no anchor can be set,
 // and the old anchor can cancel the reset.
-const ResetTime = 24 * time.Hour
+const resetTime = 24 * time.Hour
 
 // beforeReset returns the chain from before the reset.
 func (c anchorChain) beforeReset() anchorChain {

@@ -14,16 +14,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// StoredPresence is the stored state: anchors in order, and statements. Bad contains the names of the unreadable
+// StoredState is the stored state: anchors in order, and statements. Bad contains the names of the unreadable
 // rows.
-type StoredPresence struct {
+type StoredState struct {
 	Anchors    []Anchor
 	Statements []Evidence
 	Bad        []string
 }
 
 // HeadFingerprint returns the fingerprint of the last anchor, zero if there is none.
-func (s *StoredPresence) HeadFingerprint() Digest { return anchorChain(s.Anchors).headFingerprint() }
+func (s *StoredState) HeadFingerprint() Digest { return anchorChain(s.Anchors).headFingerprint() }
 
 // ErrUsed means that a statement with this nonce is already stored.
 var ErrUsed = errors.New("the statement was used before")
@@ -33,7 +33,7 @@ var ErrMoved = errors.New("the anchor was replaced in the meantime")
 
 // Store stores anchors and statements.
 type Store interface {
-	LoadPresence(ctx context.Context) (StoredPresence, error)
+	LoadPresence(ctx context.Context) (StoredState, error)
 	// SaveStatement stores a statement durably, or returns ErrUsed.
 	SaveStatement(ctx context.Context, e Evidence) error
 	// SaveAnchors replaces the stored anchors, or returns ErrMoved if the last stored one does not have the
@@ -50,8 +50,8 @@ type FingerprintStore interface {
 	SetMark(ctx context.Context, m FingerprintMark) error
 }
 
-// GateOptions configure a Gate.
-type GateOptions struct {
+// Options configure a Gate.
+type Options struct {
 	Store  Store
 	Places []FingerprintStore
 	// RequiredKind returns the configured kind; nil means None.
@@ -68,7 +68,7 @@ type GateOptions struct {
 // Gate requires statements, stores them, and reports which claims are signed. It is safe for concurrent use. A nil
 // Gate is the gate of an instance without presence.
 type Gate struct {
-	opt     GateOptions
+	opt     Options
 	started time.Time
 
 	decisionMu sync.Mutex // held while a statement is accepted or the anchor changes
@@ -91,7 +91,7 @@ func newClaimHash(c Claim) claimHash {
 type loadedPresence struct {
 	chain  anchorChain
 	broken error
-	places map[string]fingerprintPlace
+	places map[string]storedFingerprint
 	signed map[claimHash]time.Time // time of the last signature
 	all    []Evidence              // verified
 	bad    []string                // statements that do not verify
@@ -104,7 +104,7 @@ type loadedPresence struct {
 }
 
 // NewGate returns a Gate for which no claim is valid before Load.
-func NewGate(o GateOptions) *Gate {
+func NewGate(o Options) *Gate {
 	if o.RequiredKind == nil {
 		o.RequiredKind = func() ProofKind { return None }
 	}
@@ -136,7 +136,7 @@ func (g *Gate) loadState(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &loadedPresence{chain: saved.Anchors, signed: map[claimHash]time.Time{}, passkeyCounters: map[Digest]uint32{}, bad: saved.Bad, places: map[string]fingerprintPlace{}}
+	s := &loadedPresence{chain: saved.Anchors, signed: map[claimHash]time.Time{}, passkeyCounters: map[Digest]uint32{}, bad: saved.Bad, places: map[string]storedFingerprint{}}
 	byNonce := make(map[string]*Evidence, len(saved.Statements))
 	for i := range saved.Statements {
 		byNonce[saved.Statements[i].Nonce] = &saved.Statements[i]
@@ -168,27 +168,27 @@ func (g *Gate) loadState(ctx context.Context) error {
 }
 
 // syncFingerprintMark reads the mark in a fingerprint store and updates it if that is allowed.
-func (g *Gate) syncFingerprintMark(ctx context.Context, s *loadedPresence, p FingerprintStore) fingerprintPlace {
+func (g *Gate) syncFingerprintMark(ctx context.Context, s *loadedPresence, p FingerprintStore) storedFingerprint {
 	m, err := p.Mark(ctx)
 	if err != nil {
 		g.opt.Logger.Error("the fingerprint of the anchor cannot be read", "place", p.Name(), "error", err)
-		return fingerprintPlace{Unreadable, FingerprintMark{}}
+		return storedFingerprint{Unreadable, FingerprintMark{}}
 	}
 	is, next := s.chain.nextMark(m, g.opt.Now().UTC().Truncate(time.Microsecond), func(reset Digest) bool {
 		_, ok := s.signed[newClaimHash(cancelResetClaim(reset))]
 		return ok
 	})
 	if next == m || s.broken != nil {
-		return fingerprintPlace{is, m}
+		return storedFingerprint{is, m}
 	}
 	if err := p.SetMark(ctx, next); err != nil {
 		g.opt.Logger.Error("the fingerprint of the anchor cannot be written", "place", p.Name(), "error", err)
-		return fingerprintPlace{is, m}
+		return storedFingerprint{is, m}
 	}
 	if is == Behind {
 		is = Matches
 	}
-	return fingerprintPlace{is, next}
+	return storedFingerprint{is, next}
 }
 
 // Reload is Load, and calls Changed if the set of valid claims has changed: another instance may have stored
@@ -357,7 +357,7 @@ func (g *Gate) acceptProof(ctx context.Context, p *Proof, a *Anchor, claims []Cl
 	return g.storeEvidence(ctx, p, e)
 }
 
-// storeEvidence stores a proven statement and makes it effective. The caller holds g.deciding.
+// storeEvidence stores a proven statement and makes it effective. The caller holds g.decisionMu.
 func (g *Gate) storeEvidence(ctx context.Context, p *Proof, e *Evidence) error {
 	if g.used[e.Nonce] {
 		return invalidProofProblem(ErrUsed.Error())
@@ -444,51 +444,6 @@ func whereToSignText(k ProofKind) string {
 		return "Sign it in the web UI: run `mcpproxy ui`."
 	}
 	return "Do it with the mcpproxy command in a terminal, which asks for your passphrase."
-}
-
-// PresenceStatus is the status of presence.
-type PresenceStatus struct {
-	On             bool
-	Kind           ProofKind // kind of the anchor
-	Void           string    // why no grant of access is valid; "" if signatures are valid
-	Remedy         string
-	Anchor         *Anchor // the verifying anchor; nil if there is none
-	Reset          time.Time
-	Places         []FingerprintPlaceStatus
-	Signed         int      // number of verified statements
-	Bad            []string // statements that do not verify
-	MaySet         bool     // a root anchor can be set
-	MayJoin        bool
-	MayCancelReset bool // a reset can be cancelled
-}
-
-// FingerprintPlaceStatus is the status of one fingerprint store.
-type FingerprintPlaceStatus struct {
-	Name  string
-	State FingerprintPlaceState
-}
-
-// Status reads the fingerprint stores again and returns the status of presence.
-func (g *Gate) Status(ctx context.Context) (PresenceStatus, error) {
-	if g == nil {
-		return PresenceStatus{Kind: None}, nil
-	}
-	if err := g.Reload(ctx); err != nil {
-		return PresenceStatus{}, err
-	}
-	s, v := g.currentVerdict()
-	out := PresenceStatus{On: v.on, Kind: s.chain.lastAnchor().Kind, Void: v.invalidReason, Remedy: v.remedy, Signed: len(s.all), Bad: s.bad, MaySet: v.canSetRoot, MayJoin: v.canJoin}
-	for _, p := range g.opt.Places {
-		out.Places = append(out.Places, FingerprintPlaceStatus{p.Name(), s.places[p.Name()].state})
-	}
-	if out.MayCancelReset = v.canCancelReset; s.chain.lastAnchor().Kind == reset {
-		out.Reset, out.Kind = s.chain.lastAnchor().Since, None
-	}
-	if before := s.chain.beforeReset(); before.lastAnchor().canVerifyStatements() {
-		out.Anchor = before.lastAnchor()
-		out.Kind = out.Anchor.Kind
-	}
-	return out, nil
 }
 
 // currentClaims returns the claims of all current decisions.

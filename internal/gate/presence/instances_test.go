@@ -105,7 +105,7 @@ func TestInstancesTimeAResetThemselves(t *testing.T) {
 			if seen {
 				there.looks("Presence was reset")
 			}
-			here.now = here.now.Add(ResetTime)
+			here.now = here.now.Add(resetTime)
 			second, k2 := here.unrelatedAnchor()
 			if err := here.do(k2, require(here.Gate, other)); err != nil {
 				t.Fatal(err)
@@ -120,7 +120,7 @@ func TestInstancesTimeAResetThemselves(t *testing.T) {
 					there.restart()
 				}
 			}
-			there.now = there.now.Add(ResetTime)
+			there.now = there.now.Add(resetTime)
 			there.looks("missing")
 			if err := there.do(k2, there.AddFingerprintToPlaces); err != nil {
 				t.Fatal(err)
@@ -150,7 +150,7 @@ func TestForeignAnchorChainIsIgnored(t *testing.T) {
 		return a
 	}
 	backdated := func(after Digest) Anchor {
-		return Anchor{Kind: reset, Since: here.now.Add(-3 * ResetTime), Before: after}
+		return Anchor{Kind: reset, Since: here.now.Add(-3 * resetTime), Before: after}
 	}
 	first := own(Digest{})
 	old := backdated(theirs[0].Fingerprint())

@@ -42,22 +42,22 @@ func ParseFingerprintMark(text string) (m FingerprintMark, err error) {
 	return m, err
 }
 
-// FingerprintPlaceState is the state of a fingerprint store.
-type FingerprintPlaceState string
+// FingerprintState is the state of a fingerprint store.
+type FingerprintState string
 
 // The states. Behind resolves itself. WasReset means that the store knows of an unfinished reset that the database no
 // longer contains.
 const (
-	Matches    FingerprintPlaceState = "matches"
-	Behind     FingerprintPlaceState = "behind"
-	Missing    FingerprintPlaceState = "missing"
-	Differs    FingerprintPlaceState = "differs"
-	WasReset   FingerprintPlaceState = "reset"
-	Unreadable FingerprintPlaceState = "unreadable"
+	Matches    FingerprintState = "matches"
+	Behind     FingerprintState = "behind"
+	Missing    FingerprintState = "missing"
+	Differs    FingerprintState = "differs"
+	WasReset   FingerprintState = "reset"
+	Unreadable FingerprintState = "unreadable"
 )
 
 // Words returns all states.
-func (FingerprintPlaceState) Words() []string {
+func (FingerprintState) Words() []string {
 	return []string{string(Matches), string(Behind), string(Missing), string(Differs), string(WasReset), string(Unreadable)}
 }
 
@@ -66,14 +66,14 @@ func cancelResetClaim(reset Digest) Claim {
 	return NewClaim("presence reset cancelled", reset.String())
 }
 
-// isResetOver reports whether ResetTime has passed since the reset.
-func (m FingerprintMark) isResetOver(now time.Time) bool { return !now.Before(m.At.Add(ResetTime)) }
+// isResetOver reports whether resetTime has passed since the reset.
+func (m FingerprintMark) isResetOver(now time.Time) bool { return !now.Before(m.At.Add(resetTime)) }
 
 // nextMark returns the state of a fingerprint store with this mark, and its new mark. Every store accepts a reset and
-// measures ResetTime from that moment. It ignores the time in the reset, because another program may have written it.
+// measures resetTime from that moment. It ignores the time in the reset, because another program may have written it.
 // A store accepts an anchor that its known anchor, or a successor of it, signed. calledOff reports whether an anchor
 // of the current chain has cancelled a reset.
-func (c anchorChain) nextMark(m FingerprintMark, now time.Time, calledOff func(reset Digest) bool) (FingerprintPlaceState, FingerprintMark) {
+func (c anchorChain) nextMark(m FingerprintMark, now time.Time, calledOff func(reset Digest) bool) (FingerprintState, FingerprintMark) {
 	wasReset := m.Reset != Digest{}
 	if c.lastAnchor().Kind == reset {
 		if m.Reset == c.headFingerprint() {

@@ -19,16 +19,16 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// RelyingParty is the relying party ID of passkeys. An IP address is not allowed, so the page that uses a passkey
+// relyingParty is the relying party ID of passkeys. An IP address is not allowed, so the page that uses a passkey
 // is at PageOrigin.
-const RelyingParty = "localhost"
+const relyingParty = "localhost"
 
 // PageOrigin returns the origin of the pages on a port.
 func PageOrigin(port string) string {
 	if port == "80" {
-		return "http://" + RelyingParty // browsers omit the default port
+		return "http://" + relyingParty // browsers omit the default port
 	}
-	return "http://" + RelyingParty + ":" + port
+	return "http://" + relyingParty + ":" + port
 }
 
 // passkeyVerifier verifies WebAuthn assertions for one origin. It needs no attestation of the authenticator, because
@@ -52,7 +52,7 @@ func newPasskeyVerifier(credential, spki []byte, origin string) (p passkeyVerifi
 		return p, errors.New("the anchor of a passkey has no credential")
 	}
 	u, err := url.Parse(origin)
-	if err != nil || u.Hostname() != RelyingParty || origin != PageOrigin(originPort(u)) {
+	if err != nil || u.Hostname() != relyingParty || origin != PageOrigin(originPort(u)) {
 		return p, errors.New("the anchor of a passkey has no origin " + PageOrigin("PORT"))
 	}
 	key, err := x509.ParsePKIXPublicKey(spki)
@@ -197,7 +197,7 @@ func (p passkeyVerifier) checkClientData(d Digest, data []byte) error {
 
 // checkAuthenticatorData checks the authenticator data.
 func checkAuthenticatorData(data []byte) error {
-	party := sha256.Sum256([]byte(RelyingParty))
+	party := sha256.Sum256([]byte(relyingParty))
 	if len(data) < leastData {
 		return errors.New("the authenticator data cannot be read")
 	}
@@ -205,7 +205,7 @@ func checkAuthenticatorData(data []byte) error {
 	has := func(flag byte) bool { return flags&flag != 0 }
 	switch {
 	case !bytes.Equal(data[:flagsAt], party[:]):
-		return errors.New("the passkey is not one of " + RelyingParty)
+		return errors.New("the passkey is not one of " + relyingParty)
 	case !has(userPresent):
 		return errors.New("the authenticator did not confirm user presence")
 	case !has(userVerified):

@@ -81,7 +81,7 @@ func (a *authenticatorOf) assert(t *testing.T, d Digest, change func(*parts)) as
 	a.count++
 	p := &parts{
 		client: map[string]any{"type": "webauthn.get", "challenge": base64.RawURLEncoding.EncodeToString(d[:]), "origin": a.origin, "crossOrigin": false},
-		party:  RelyingParty, flags: userPresent | userVerified, count: a.count, another: a.signer,
+		party:  relyingParty, flags: userPresent | userVerified, count: a.count, another: a.signer,
 	}
 	if change != nil {
 		change(p)
@@ -287,7 +287,7 @@ func oracle(t *testing.T, anchor Anchor, d Digest, a assertion) error {
 	if err != nil {
 		return err
 	}
-	return parsed.Verify(base64.RawURLEncoding.EncodeToString(d[:]), RelyingParty, "", []string{anchor.Origin}, nil, nil, protocol.TopOriginExplicitVerificationMode,
+	return parsed.Verify(base64.RawURLEncoding.EncodeToString(d[:]), relyingParty, "", []string{anchor.Origin}, nil, nil, protocol.TopOriginExplicitVerificationMode,
 		false, true, true, cose, protocol.SignaturePolicy{})
 }
 

@@ -7,8 +7,8 @@
 //
 // Files:
 //
-//   - gate.go: Gate loads the state, requires and stores statements; set_anchor.go: sets and resets the anchor, joins
-//     an instance
+//   - gate.go: Gate loads the state, requires and stores statements; status.go: its status; set_anchor.go: sets and
+//     resets the anchor, joins an instance
 //   - anchor.go: keys and passphrases; passkey.go: WebAuthn; chain.go: the signed list of anchors
 //   - claim.go, statement.go, sign_request.go: the signed data; proof.go: the proof in a request
 //   - mark.go: the fingerprint of the anchor in the fingerprint stores, outside of the database; verdict.go: the

@@ -23,8 +23,8 @@ type memory struct {
 	failing    error
 }
 
-func (m *memory) LoadPresence(context.Context) (StoredPresence, error) {
-	return StoredPresence{Anchors: slices.Clone(m.anchors), Statements: slices.Clone(m.statements)}, m.failing
+func (m *memory) LoadPresence(context.Context) (StoredState, error) {
+	return StoredState{Anchors: slices.Clone(m.anchors), Statements: slices.Clone(m.statements)}, m.failing
 }
 
 func (m *memory) SaveStatement(_ context.Context, e Evidence) error {
@@ -84,7 +84,7 @@ func newWorld(t *testing.T) *world {
 // restart creates the gate again.
 func (w *world) restart() {
 	w.t.Helper()
-	w.Gate = NewGate(GateOptions{
+	w.Gate = NewGate(Options{
 		Store: w.db, Places: []FingerprintStore{place{"the vault", w.vault}, place{"the log", w.log}}, RequiredKind: func() ProofKind { return w.requiredKind },
 		CurrentClaims: func(_ context.Context, first bool) ([]Claim, error) { w.first = first; return w.inForce, nil },
 		Now:           func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
@@ -134,7 +134,7 @@ func (w *world) enrol() (Anchor, ed25519.PrivateKey) {
 	return a, k
 }
 
-func (w *world) standing() PresenceStatus {
+func (w *world) standing() Status {
 	w.t.Helper()
 	s, err := w.Status(w.t.Context())
 	if err != nil {
@@ -174,7 +174,7 @@ func TestNoAnchorNeedsNoSignature(t *testing.T) {
 // TestUnloadedSignaturesAreInvalid checks that no decision is valid before the stored statements are loaded, or if
 // they cannot be loaded.
 func TestUnloadedSignaturesAreInvalid(t *testing.T) {
-	g := NewGate(GateOptions{Store: &memory{failing: errors.New("away")}, RequiredKind: func() ProofKind { return None }, Now: time.Now})
+	g := NewGate(Options{Store: &memory{failing: errors.New("away")}, RequiredKind: func() ProofKind { return None }, Now: time.Now})
 	if err := g.Load(t.Context()); err == nil || g.IsConfirmed(approve) || g.HasUsesLeft(approve, 1) {
 		t.Error(err)
 	}
@@ -357,7 +357,7 @@ func TestFingerprintPlacesMustAgree(t *testing.T) {
 }
 
 func oldReset(w *world) Anchor {
-	return Anchor{Kind: reset, Since: w.now.Add(-2 * ResetTime), Before: w.db.anchors[0].Fingerprint()}
+	return Anchor{Kind: reset, Since: w.now.Add(-2 * resetTime), Before: w.db.anchors[0].Fingerprint()}
 }
 
 // TestFirstAnchorSignsCurrentDecisions checks that the first anchor signs the current decisions.
@@ -439,7 +439,7 @@ func TestReset(t *testing.T) {
 		}
 		return w.do(k, func(ctx context.Context) error { return w.SetAnchor(ctx, a) })
 	}
-	w.now = w.now.Add(ResetTime - time.Second)
+	w.now = w.now.Add(resetTime - time.Second)
 	refusedWith(t, enrol(), "Presence was reset. Until 2026-11-27T10:00:00Z")
 	if err := w.do(k, w.CancelReset); err != nil || !w.IsConfirmed(approve) {
 		t.Fatal(err)
@@ -451,13 +451,13 @@ func TestReset(t *testing.T) {
 	if err := w.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.now = w.now.Add(ResetTime / 2)
+	w.now = w.now.Add(resetTime / 2)
 	if err := w.Reset(t.Context()); err != nil { // a second reset: the day starts again
 		t.Fatal(err)
 	}
-	w.now = w.now.Add(ResetTime / 2)
+	w.now = w.now.Add(resetTime / 2)
 	refusedWith(t, enrol(), "Until")
-	w.now = w.now.Add(ResetTime)
+	w.now = w.now.Add(resetTime)
 	w.restart()
 	if w.IsConfirmed(approve) || w.IsConfirmed(other) {
 		t.Error("a claim is valid after the day")

@@ -72,7 +72,7 @@ func (g *Gate) AddFingerprintToPlaces(ctx context.Context) error {
 	return g.replaceChainSigned(ctx, s, p, s.chain.lastAnchor(), []Claim{NewClaim("presence join", s.chain.headFingerprint().String())}, s.chain)
 }
 
-// Reset invalidates all signatures at once, and allows a new anchor after ResetTime. It needs no proof, because the
+// Reset invalidates all signatures at once, and allows a new anchor after resetTime. It needs no proof, because the
 // passphrase may be lost.
 func (g *Gate) Reset(ctx context.Context) error {
 	s, v := g.currentVerdict()

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// fingerprintPlace is the state of one place, with its mark.
-type fingerprintPlace struct {
-	state FingerprintPlaceState
+// storedFingerprint is the state of one place, with its mark.
+type storedFingerprint struct {
+	state FingerprintState
 	mark  FingerprintMark
 }
 
@@ -23,8 +23,8 @@ type verdict struct {
 }
 
 // evaluateVerdict returns the verdict. It has no side effects.
-func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintPlace, demanded ProofKind, now time.Time) (v verdict) {
-	bad := map[FingerprintPlaceState]string{} // the name of a place in each state
+func evaluateVerdict(c anchorChain, broken error, places map[string]storedFingerprint, demanded ProofKind, now time.Time) (v verdict) {
+	bad := map[FingerprintState]string{} // the name of a place in each state
 	last, before := c.lastAnchor(), c.beforeReset()
 	at := last.Since // the time of the last known reset
 	v.canCancelReset = broken == nil && before.lastAnchor().canVerifyStatements()
@@ -40,7 +40,7 @@ func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintP
 	}
 	v.canCancelReset = v.canCancelReset && (last.Kind == reset || bad[WasReset] != "") && bad[Unreadable] == ""
 	v.on = last.Kind != None || demanded != None
-	until := at.Add(ResetTime)
+	until := at.Add(resetTime)
 	const again = "`mcpproxy presence reset` makes all decisions invalid and accepts a new anchor after 24 hours"
 	const cancel = "If you did not do this, cancel it: `mcpproxy presence reset --cancel`."
 	switch {

@@ -28,13 +28,13 @@ type Signer struct {
 // memoryStore is a presence.Store in memory.
 type memoryStore struct {
 	mu sync.Mutex // guards the following fields
-	presence.StoredPresence
+	presence.StoredState
 }
 
-func (s *memoryStore) LoadPresence(context.Context) (presence.StoredPresence, error) {
+func (s *memoryStore) LoadPresence(context.Context) (presence.StoredState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return presence.StoredPresence{Anchors: slices.Clone(s.Anchors), Statements: slices.Clone(s.Statements)}, nil
+	return presence.StoredState{Anchors: slices.Clone(s.Anchors), Statements: slices.Clone(s.Statements)}, nil
 }
 
 func (s *memoryStore) SaveStatement(_ context.Context, e presence.Evidence) error {
@@ -68,7 +68,7 @@ func NewSigner(t testing.TB) *Signer {
 // Restart creates a new gate with the same store, as a restart of the daemon does.
 func (p *Signer) Restart() {
 	p.t.Helper()
-	p.Gate = presence.NewGate(presence.GateOptions{Store: p.stored, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	p.Gate = presence.NewGate(presence.Options{Store: p.stored, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err := p.Load(context.Background()); err != nil {
 		p.t.Fatal(err)
 	}
