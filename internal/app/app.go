@@ -325,9 +325,9 @@ func (d *daemon) createServices() error {
 	d.presence = d.newPresenceGate(cfg.DataDir)
 	d.book = approval.NewBook(d.newDecisionStore(cfg.DataDir), d.presence)
 	d.catalog = catalog.New(catalog.Options{
-		Infer:   cfg.Intent.InferHints,
-		Judge:   cfg.Intent.JudgeArguments,
-		Servers: cfg.Servers, Store: signatureAwaitingStore{d.store, d.verify, d.logger}, Approvals: d.book, Observe: d.recordAcceptedAndHeldDefinitions, Logger: d.logger,
+		Infer:           cfg.Intent.InferHints,
+		ArgumentEffects: cfg.Intent.JudgeArguments,
+		Servers:         cfg.Servers, Store: signatureAwaitingStore{d.store, d.verify, d.logger}, Approvals: d.book, Observe: d.recordAcceptedAndHeldDefinitions, Logger: d.logger,
 	})
 	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version, Notify: d.announceLogin})
 	d.onClose(d.logins.Close)

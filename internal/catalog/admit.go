@@ -52,12 +52,12 @@ func admitDefinitions[T any](ctx context.Context, c *Catalog, server string, all
 	if len(candidates) == 0 {
 		return 0, true
 	}
-	judged, err := c.Approvals.AcceptTrusted(ctx, server, rules, candidates)
+	evaluated, err := c.Approvals.AcceptTrusted(ctx, server, rules, candidates)
 	if err != nil && ctx.Err() == nil {
 		c.Logger.Warn(failed, "server", server, "error", err)
 	}
 	byKind := map[tool.DefinitionKind]*AdmissionOutcome{}
-	for i, j := range judged {
+	for i, j := range evaluated {
 		a := byKind[j.Kind]
 		if a == nil {
 			a = &AdmissionOutcome{Server: server, Kind: j.Kind, Trust: rules.Trust}

@@ -30,7 +30,7 @@ func (t *Tool) ClassifyArguments(args json.RawMessage) policy.ArgumentEffect {
 // IsInLane reports whether the tool is in the lane of a call tool. That is the lane of its hints. If a user has
 // configured an argument rule and the effects of arguments are used, a lane that the arguments may reach counts too.
 func (t *Tool) IsInLane(v policy.CallToolVariant) bool {
-	return t.CallWith == v || t.JudgeMode != policy.ArgumentsOff && t.laneRule != nil && t.laneRule.MayReach(v.Operation())
+	return t.CallWith == v || t.ArgumentEffects != policy.ArgumentsOff && t.laneRule != nil && t.laneRule.MayReach(v.Operation())
 }
 
 // configuredArgumentRule returns the last of a server's rules that matches a tool, or nil.

@@ -49,13 +49,13 @@ type Catalog struct {
 	// order of their inputs.
 	publishMu sync.Mutex
 
-	mu         sync.Mutex // guards the fields below
-	servers    []config.Server
-	inferMode  policy.InferMode
-	judgeMode  policy.ArgumentEffectMode
-	states     map[string]upstream.State
-	lists      map[string]*toolList
-	primitives map[string]*ServerPrimitives
+	mu              sync.Mutex // guards the fields below
+	servers         []config.Server
+	inferMode       policy.InferMode
+	argumentEffects policy.ArgumentEffectMode
+	states          map[string]upstream.State
+	lists           map[string]*toolList
+	primitives      map[string]*ServerPrimitives
 }
 
 // recheckQueue makes one goroutine at a time compare accepted definitions with the names of tools that were listed
@@ -68,11 +68,11 @@ type recheckQueue struct {
 
 // Options configure a Catalog.
 type Options struct {
-	Servers   []config.Server  // at the start
-	Infer     policy.InferMode // at the start
-	Judge     policy.ArgumentEffectMode
-	Store     ToolStore
-	Approvals *approval.Book
+	Servers         []config.Server           // at the start
+	Infer           policy.InferMode          // at the start
+	ArgumentEffects policy.ArgumentEffectMode // at the start
+	Store           ToolStore
+	Approvals       *approval.Book
 	// Observe receives the outcome for definitions that were not approved before. It must
 	// not call the catalog. May be nil.
 	Observe func(AdmissionOutcome)
@@ -82,7 +82,7 @@ type Options struct {
 // New returns a catalog of the configured servers. Run keeps it up to date.
 func New(o Options) *Catalog {
 	c := &Catalog{
-		Options: o, servers: o.Servers, inferMode: o.Infer, judgeMode: o.Judge, crossRefs: scan.NewCrossRefIndex(),
+		Options: o, servers: o.Servers, inferMode: o.Infer, argumentEffects: o.ArgumentEffects, crossRefs: scan.NewCrossRefIndex(),
 		states: map[string]upstream.State{}, lists: map[string]*toolList{}, primitives: map[string]*ServerPrimitives{},
 		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1), loaded: make(chan struct{}),
 		listSlots: make(chan struct{}, listsPerCore*runtime.GOMAXPROCS(0)),
@@ -135,7 +135,7 @@ func (c *Catalog) PrepareConfig(next *config.Config) (func(), error) {
 	}
 	return func() {
 		c.mu.Lock()
-		c.servers, c.inferMode, c.judgeMode = next.Servers, next.Intent.InferHints, next.Intent.JudgeArguments
+		c.servers, c.inferMode, c.argumentEffects = next.Servers, next.Intent.InferHints, next.Intent.JudgeArguments
 		for _, l := range c.lists {
 			l.admitted = false // the trust may have changed
 		}
@@ -408,7 +408,7 @@ func (c *Catalog) Publish() {
 			first := len(tools)
 			for _, e := range l.entries {
 				t := newTool(configured, decided, serverHintInferenceMode(configured, c.inferMode), e)
-				t.JudgeMode = c.judgeMode
+				t.ArgumentEffects = c.argumentEffects
 				tools = append(tools, t)
 				next.tools[t.ID] = t
 			}

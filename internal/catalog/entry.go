@@ -104,22 +104,22 @@ type Tool struct {
 	*tool.Definition
 	// Effective contains, for each hint, the override if it sets the hint, else the server's hint, else what a trusted
 	// sandbox proves, else, if the configuration enforces inference, the inferred hint.
-	Effective  tool.Hints
-	CallWith   policy.CallToolVariant
-	Status     policy.ToolStatus
-	Blocked    bool                      // a user has rejected this exact definition
-	InferMode  policy.InferMode          // how inferred hints are used
-	JudgeMode  policy.ArgumentEffectMode // how the effect of its arguments is used
-	entry      *analyzedTool
-	undeclared bool                   // neither the server nor an override declares its hints
-	override   tool.Hints             // from hint_overrides
-	proven     tool.Hints             // by a trusted sandbox
-	settings   *config.ToolSettings   // from tools of its server; nil if there are none
-	shown      *tool.Definition       // as agents see it
-	shadowedBy string                 // see ShadowedBy
-	laneRule   *classify.ArgumentRule // the configured rule that classifies its arguments
-	pin        *approval.Pin          // the approval of this definition, nil if there is none
-	factsCache atomic.Pointer[tool.DecisionFacts]
+	Effective       tool.Hints
+	CallWith        policy.CallToolVariant
+	Status          policy.ToolStatus
+	Blocked         bool                      // a user has rejected this exact definition
+	InferMode       policy.InferMode          // how inferred hints are used
+	ArgumentEffects policy.ArgumentEffectMode // how the effect of its arguments is used
+	entry           *analyzedTool
+	undeclared      bool                   // neither the server nor an override declares its hints
+	override        tool.Hints             // from hint_overrides
+	proven          tool.Hints             // by a trusted sandbox
+	settings        *config.ToolSettings   // from tools of its server; nil if there are none
+	shown           *tool.Definition       // as agents see it
+	shadowedBy      string                 // see ShadowedBy
+	laneRule        *classify.ArgumentRule // the configured rule that classifies its arguments
+	pin             *approval.Pin          // the approval of this definition, nil if there is none
+	factsCache      atomic.Pointer[tool.DecisionFacts]
 }
 
 // Callable reports whether the tool can be called.

@@ -16,10 +16,10 @@ func (t *Tool) WithConfig(c *config.Config, server config.Server) *Tool {
 
 // ToolFromActivityRecord returns a tool that is known only from an activity record. It has no schema (see
 // HasDefinition) and no status.
-func ToolFromActivityRecord(id tool.ID, judged *tool.DecisionFacts) *Tool {
-	in := classify.Inference{Unsure: judged.Unsure}
-	in.Operation, _ = policy.ParseOperation(judged.Inferred)
-	e := &analyzedTool{definition: &tool.Definition{ID: id, Hints: judged.DeclaredHints()}, classification: classify.NewKnownAnalysis(in)}
+func ToolFromActivityRecord(id tool.ID, facts *tool.DecisionFacts) *Tool {
+	in := classify.Inference{Unsure: facts.Unsure}
+	in.Operation, _ = policy.ParseOperation(facts.Inferred)
+	e := &analyzedTool{definition: &tool.Definition{ID: id, Hints: facts.DeclaredHints()}, classification: classify.NewKnownAnalysis(in)}
 	return &Tool{Definition: e.definition, shown: e.definition, entry: e}
 }
 

@@ -109,8 +109,8 @@ func (o *ServerPrimitives) listOrEmpty(kind tool.DefinitionKind) *primitiveList 
 	return &primitiveList{}
 }
 
-// HasList reports whether the server has sent its list of a kind.
-func (o *ServerPrimitives) HasList(kind tool.DefinitionKind) bool {
+// hasList reports whether the server has sent its list of a kind.
+func (o *ServerPrimitives) hasList(kind tool.DefinitionKind) bool {
 	return o != nil && o.lists[kind] != nil
 }
 

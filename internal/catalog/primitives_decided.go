@@ -64,8 +64,8 @@ func (o *ServerPrimitives) withDecisions(decided *approval.ServerView) *DecidedP
 	return v
 }
 
-// IsApproved reports whether exactly this primitive is approved.
-func (v *DecidedPrimitives) IsApproved(o *Primitive) bool { return isPrimitiveApproved(v.decided, o) }
+// isApproved reports whether exactly this primitive is approved.
+func (v *DecidedPrimitives) isApproved(o *Primitive) bool { return isPrimitiveApproved(v.decided, o) }
 
 // Counts returns the number of primitives by kind, without empty kinds.
 func (v *DecidedPrimitives) Counts() map[tool.DefinitionKind]PrimitiveCount { return v.counts }
@@ -73,10 +73,10 @@ func (v *DecidedPrimitives) Counts() map[tool.DefinitionKind]PrimitiveCount { re
 // DecisionsHash changes when a decision about a primitive changes.
 func (v *DecidedPrimitives) DecisionsHash() [sha256.Size]byte { return v.decisionsHash }
 
-// PrimitiveUseStatus returns the status for a use that a client requests. An unlisted resource is callable unless a
+// primitiveUseStatus returns the status for a use that a client requests. An unlisted resource is callable unless a
 // user has rejected it, because clients follow links to resources that are on no list. An unlisted prompt needs an
 // approval, because a server may list it only in clients' sessions.
-func (c *Catalog) PrimitiveUseStatus(server string, kind tool.DefinitionKind, name string) policy.ToolStatus {
+func (c *Catalog) primitiveUseStatus(server string, kind tool.DefinitionKind, name string) policy.ToolStatus {
 	o, decided := c.Primitives(server), c.Approvals.ServerView(server)
 	if one := o.listOrEmpty(kind).byName[name]; one != nil {
 		return c.PrimitiveStatus(server, one)
@@ -85,7 +85,7 @@ func (c *Catalog) PrimitiveUseStatus(server string, kind tool.DefinitionKind, na
 		return c.PrimitiveStatus(server, one)
 	}
 	free := decided.DecisionsOn(kind, name).Block == nil
-	if kind == tool.KindPrompt && o.HasList(kind) {
+	if kind == tool.KindPrompt && o.hasList(kind) {
 		rules, _, _ := c.admissionRules(server)
 		free = free && (rules.Trust == approval.Auto || decided.DecisionsOn(kind, name).Pin != nil)
 	}

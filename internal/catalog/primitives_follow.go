@@ -23,7 +23,7 @@ func (g *PrimitiveGuard) StoreChangedInstructions(ctx context.Context, s *Server
 		raws = append(raws, wirejson.AppendString(nil, s.State.Instructions))
 	}
 	old := known.Listed(tool.KindInstructions)
-	if known.HasList(tool.KindInstructions) && len(old) == len(raws) && (len(raws) == 0 || bytes.Equal(old[0].Raw, raws[0])) {
+	if known.hasList(tool.KindInstructions) && len(old) == len(raws) && (len(raws) == 0 || bytes.Equal(old[0].Raw, raws[0])) {
 		return
 	}
 	if known == nil && raws == nil {
@@ -93,7 +93,7 @@ func (g *PrimitiveGuard) AreListsUpToDate(snapshot *Snapshot, s *Server) bool {
 		return true
 	}
 	known := g.catalog.Primitives(s.Name)
-	if s.State.Instructions != "" && !known.HasList(tool.KindInstructions) {
+	if s.State.Instructions != "" && !known.hasList(tool.KindInstructions) {
 		return false
 	}
 	for _, l := range []ListKind{ListPrompts, ListResources, ListTemplates} {

@@ -26,7 +26,7 @@ func (g *PrimitiveGuard) ensureListIsFresh(ctx context.Context, server string, l
 	if s == nil {
 		return errNotListed
 	}
-	told := g.catalog.Primitives(server).HasList(list.kind)
+	told := g.catalog.Primitives(server).hasList(list.kind)
 	if !told && s.State.Capabilities != nil && !HasCapability(s, list.capability) {
 		return nil // the server has no such list
 	}
@@ -76,13 +76,13 @@ func (g *PrimitiveGuard) markStale(server string, l ListKind) {
 // ListApproved returns the approved primitives of a list. If the server cannot be reached, it uses the last list.
 func (g *PrimitiveGuard) ListApproved(ctx context.Context, s *Server, l ListKind) []*Primitive {
 	kind := listKinds[l].kind
-	if g.ensureListIsFresh(ctx, s.Name, l, staleAfter) != nil && !g.catalog.Primitives(s.Name).HasList(kind) {
+	if g.ensureListIsFresh(ctx, s.Name, l, staleAfter) != nil && !g.catalog.Primitives(s.Name).hasList(kind) {
 		return nil
 	}
 	listed, now := g.catalog.Primitives(s.Name).Listed(kind), g.catalog.CurrentPrimitives(s.Name)
 	approved := make([]*Primitive, 0, len(listed))
 	for _, one := range listed {
-		if now.IsApproved(one) {
+		if now.isApproved(one) {
 			approved = append(approved, one)
 		}
 	}

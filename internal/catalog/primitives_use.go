@@ -87,7 +87,7 @@ func (g *PrimitiveGuard) CheckUse(ctx context.Context, server string, r *session
 		return nil, newLockedError(server, used[0], policy.DisabledUnknown, err)
 	}
 	for _, u := range used {
-		if status := g.catalog.PrimitiveUseStatus(server, u.kind, u.name); status != policy.Callable {
+		if status := g.catalog.primitiveUseStatus(server, u.kind, u.name); status != policy.Callable {
 			return nil, newLockedError(server, u, status, nil)
 		}
 	}
@@ -140,7 +140,7 @@ func (g *PrimitiveGuard) filterSubscription(ctx context.Context, server string, 
 	}
 	kept, left := wirejson.FilterElements(uris, func(_ int, raw []byte) bool {
 		uri, ok := wirejson.String(raw)
-		return ok && g.catalog.PrimitiveUseStatus(server, tool.KindResource, uri) == policy.Callable
+		return ok && g.catalog.primitiveUseStatus(server, tool.KindResource, uri) == policy.Callable
 	})
 	if left == 0 {
 		return r, nil

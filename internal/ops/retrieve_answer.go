@@ -180,7 +180,7 @@ func argumentDecidesLane(t *catalog.Tool) bool {
 // "" if there is none.
 func laneArgument(t *catalog.Tool) string {
 	r := t.ArgumentRule()
-	if r == nil || t.JudgeMode == policy.ArgumentsOff {
+	if r == nil || t.ArgumentEffects == policy.ArgumentsOff {
 		return ""
 	}
 	return r.Argument + " (" + string(r.By) + ")"

@@ -101,7 +101,7 @@ func New(t testing.TB, change func(*config.Config), definitions ...string) *Harn
 	}
 	w.Upstreams = &ScriptedServers{W: w}
 	w.Book = w.Approvals.NewBook()
-	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Infer: w.Config().Intent.InferHints, Judge: w.Config().Intent.JudgeArguments, Approvals: w.Book, Logger: Logger})
+	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Infer: w.Config().Intent.InferHints, ArgumentEffects: w.Config().Intent.JudgeArguments, Approvals: w.Book, Logger: Logger})
 	w.SetTools(definitions...)
 	return w
 }
