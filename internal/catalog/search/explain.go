@@ -18,6 +18,24 @@ type MatchReason struct {
 	Share  float64  // share of the score by words; 0 for a match by name or by use
 }
 
+// MatchRelation describes how a word of the query matches a tool.
+type MatchRelation uint8
+
+// The relations, closest first.
+const (
+	SameWord    MatchRelation = iota // the same word
+	SameStem                         // another form of the word
+	JoinedWords                      // words written as one word, or one word written as several
+	Synonym                          // a synonym
+	Misspelt                         // a word with similar spelling
+	ByName                           // the query names the tool or its server
+	ByUse                            // the tool was called after similar searches
+)
+
+func (r MatchRelation) String() string {
+	return [...]string{"same", "stem", "joined", "synonym", "misspelt", "named", "used"}[r]
+}
+
 // fieldNames are the names of the fields, in order.
 var fieldNames = [fields]string{"name", "server", "title", "summary", "description", "parameter", "parameter_text"}
 

@@ -4,7 +4,7 @@
 // Files:
 //   - server_index_part.go: ServerIndexPart, the analyzed tools of one server; analyze.go reads the words of a definition.
 //   - index.go: Index, built of parts; view.go: View, the tools that a search sees.
-//   - query.go: parses a query: clauses, synonyms, compounds, unknown words.
+//   - query.go: parses a query: synonyms, compounds, unknown words; clauses.go: its clauses and language.
 //   - rank.go: Search; top_matches.go keeps the best matches.
 //   - ranking.go: the parameters of the ranking.
 //   - name_matches.go: tools and servers that the query names; name_similarity.go: names similar to the query; name_wording.go:
