@@ -15,7 +15,7 @@ import (
 
 // SaveApprovals stores a change of the decisions in one transaction.
 func (s *commonStore) SaveApprovals(ctx context.Context, c approval.ChangeSet) error {
-	return s.db.decide(ctx, false, newServerNotification(c.Server, c.Launch != nil), func(_ context.Context, t sqlTx) error {
+	return s.db.updateDecisions(ctx, false, newServerNotification(c.Server, c.Launch != nil), func(_ context.Context, t sqlTx) error {
 		if c.RemoveProposal != "" {
 			t.write("DELETE FROM proposal WHERE name = ?", c.RemoveProposal)
 		}
@@ -49,7 +49,7 @@ func applyServerChange(t sqlTx, c *approval.ChangeSet) {
 
 // ReplaceApprovals replaces all decisions. If an approval in all has no definition, the stored definition is kept.
 func (s *commonStore) ReplaceApprovals(ctx context.Context, all approval.StoredDecisions) error {
-	return s.db.decide(ctx, true, "", func(ctx context.Context, t sqlTx) error {
+	return s.db.updateDecisions(ctx, true, "", func(ctx context.Context, t sqlTx) error {
 		if err := deleteDecisionsNotIn(ctx, t, all); err != nil {
 			return err
 		}

@@ -57,10 +57,10 @@ type transactor interface {
 	update(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error
 	// updateDurably does the same as update, and the changes of fn survive a loss of power.
 	updateDurably(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error
-	// decide does the same as update, for a change of the decisions. If another instance has changed the decisions
-	// since the last loadDecisions, it returns approval.ErrStale, unless always is true. It notifies the other
-	// instances with payload.
-	decide(ctx context.Context, always bool, payload string, fn func(ctx context.Context, t sqlTx) error) error
+	// updateDecisions does the same as update, for a change of the decisions. If another instance has changed the
+	// decisions since the last loadDecisions, it returns approval.ErrStale, unless always is true. It notifies the
+	// other instances with payload.
+	updateDecisions(ctx context.Context, always bool, payload string, fn func(ctx context.Context, t sqlTx) error) error
 	// view runs fn with a connection for reading.
 	view(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error
 	// snapshot does the same as view, but in one consistent snapshot.

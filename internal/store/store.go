@@ -30,7 +30,8 @@
 //   - activity_tidy.go, activity_refused.go: retention, and the quota of refusals; PostgreSQL uses the same decisions
 //
 // Files for PostgreSQL (one database for several instances):
-//   - postgres.go, postgres_conn.go, postgres_address.go, postgres_migrate.go: connections, values, address, migrations
+//   - postgres.go, postgres_engine.go, postgres_conn.go: the database, its connections, statements and values
+//   - postgres_address.go, postgres_migrate.go: the address, migrations
 //   - postgres_notify.go, postgres_remote.go: changes by other instances
 //   - postgres_project.go, postgres_seal.go, postgres_tidy.go, postgres_chain.go: insert records, write chunks and the
 //     text index, retention, the chains of other instances
@@ -42,7 +43,7 @@
 //   - Opening never blocks. OpenSQLite returns immediately, and calls that need the database wait for it.
 //   - A query with any filter over a million records returns in milliseconds, with the exact number of matches (see
 //     activity_snapshot.go).
-//   - The package does not decide what is recorded, and masks nothing.
+//   - The package does not updateDecisions what is recorded, and masks nothing.
 //   - Each database has one folder of migrations. Both databases must pass the tests in suite_*_test.go.
 package store
 
@@ -170,7 +171,7 @@ func (db *SQLite) updateDurably(ctx context.Context, fn func(ctx context.Context
 	return db.blockWritesOnDamage(e, err)
 }
 
-func (db *SQLite) decide(ctx context.Context, _ bool, _ string, fn func(ctx context.Context, t sqlTx) error) error {
+func (db *SQLite) updateDecisions(ctx context.Context, _ bool, _ string, fn func(ctx context.Context, t sqlTx) error) error {
 	return db.update(ctx, fn)
 }
 
