@@ -116,7 +116,7 @@ func (l *HTTPLink) sendAndReadReply(ctx context.Context, state *sessionRequestHe
 	case state.version == "" && (a.Status == http.StatusTemporaryRedirect || a.Status == http.StatusPermanentRedirect) && l.adoptSameOriginRedirect(a.Location):
 		return l.sendAndReadReply(ctx, l.state.Load(), x)
 	case x.Head != nil:
-		x.Head(a.ForwardableHeaders())
+		x.Head(a.forwardableHeaders())
 	}
 	switch {
 	case a.Encoded:
@@ -161,7 +161,7 @@ func (l *HTTPLink) readWholeResponse(ctx context.Context, a *HTTPResponse, x *pe
 	if a.Media != JSON && a.Media != unsure {
 		return newContentTypeError(a.Status)
 	}
-	body, err := l.Budget.ForReader(ctx.Done()).ReadBody(a)
+	body, err := l.Budget.ForReader(ctx.Done()).readBody(a)
 	if err != nil {
 		return err
 	}

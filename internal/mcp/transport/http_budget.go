@@ -41,14 +41,14 @@ const budgetWait = 30 * time.Second
 // errOverBudget is wrapped by every error about a message without budget.
 var errOverBudget = problem.TrustedTextErrorf("the server sends too many large messages at a time")
 
-// TooLargeErrorAndThrottle returns the error for a message over the limit, and throttles large messages from then on.
-func (r *MemoryBudget) TooLargeErrorAndThrottle() error {
+// tooLargeErrorAndThrottle returns the error for a message over the limit, and throttles large messages from then on.
+func (r *MemoryBudget) tooLargeErrorAndThrottle() error {
 	r.suspect.Store(true)
 	return newTooLargeError(r.max)
 }
 
-// OverBudgetError returns the error for a message without budget.
-func (r *MemoryBudget) OverBudgetError() error {
+// overBudgetError returns the error for a message without budget.
+func (r *MemoryBudget) overBudgetError() error {
 	return problem.TrustedTextErrorf("%w: together more than %d bytes", errOverBudget, r.max)
 }
 
@@ -109,12 +109,12 @@ func (v *ReaderBudget) Pace(n int) {
 	v.read = 0
 }
 
-// ReadBody reads a whole body into a new buffer.
-func (v *ReaderBudget) ReadBody(a *HTTPResponse) ([]byte, error) {
+// readBody reads a whole body into a new buffer.
+func (v *ReaderBudget) readBody(a *HTTPResponse) ([]byte, error) {
 	if a.length >= 0 {
 		if n := int(min(a.length, int64(v.max))); n > trustedLength {
 			if !v.acquireBytes(n, v.done) {
-				return nil, v.OverBudgetError()
+				return nil, v.overBudgetError()
 			}
 			defer v.releaseBytes(n)
 		}
@@ -128,14 +128,14 @@ func (v *ReaderBudget) ReadBody(a *HTTPResponse) ([]byte, error) {
 	}
 	buf := v.Take(v.max)
 	if buf == nil {
-		return nil, v.OverBudgetError()
+		return nil, v.overBudgetError()
 	}
 	defer v.Give(buf)
 	for n := copy(buf, body); ; {
 		more, err := a.Body.Read(buf[n:])
 		switch n += more; {
 		case n > v.max:
-			return nil, v.TooLargeErrorAndThrottle()
+			return nil, v.tooLargeErrorAndThrottle()
 		case err == io.EOF:
 			return bytes.Clone(buf[:n]), nil
 		case err != nil:

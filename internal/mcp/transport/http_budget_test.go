@@ -96,7 +96,7 @@ func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 			case name == "broken":
 				want = broken
 			}
-			body, err := r.ForReader(nil).ReadBody(a)
+			body, err := r.ForReader(nil).readBody(a)
 			if !errors.Is(err, want) || err == nil && !bytes.Equal(body, sent) {
 				t.Errorf("%s length, %d bytes: %d bytes, %v, want %v", name, n, len(body), err, want)
 			}
@@ -110,7 +110,7 @@ func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 	r.acquireBytes(left(r), nil)
 	for _, length := range []int64{2 << 20, -1} {
 		a := &HTTPResponse{length: length, Body: io.NopCloser(bytes.NewReader(make([]byte, 2<<20)))}
-		if _, err := r.ForReader(full).ReadBody(a); !errors.Is(err, errOverBudget) {
+		if _, err := r.ForReader(full).readBody(a); !errors.Is(err, errOverBudget) {
 			t.Errorf("length %d, no budget: %v", length, err)
 		}
 	}
@@ -138,7 +138,7 @@ func TestPaceAfterTooLongMessage(t *testing.T) {
 		for _, again := range []bool{false, true} {
 			start := time.Now()
 			a := &HTTPResponse{length: -1, Body: io.NopCloser(portions{strings.NewReader(strings.Repeat("x", limit+1))})}
-			if _, err := r.ForReader(nil).ReadBody(a); !errors.Is(err, ErrTooLarge) {
+			if _, err := r.ForReader(nil).readBody(a); !errors.Is(err, ErrTooLarge) {
 				t.Fatal(err)
 			}
 			whole := time.Since(start)

@@ -64,7 +64,7 @@ type HTTPResponse struct {
 	gzipped   bool   // the body is compressed
 	Body      io.ReadCloser
 
-	headers     []mcp.Header // only on request: see ForwardableHeaders
+	headers     []mcp.Header // only on request: see forwardableHeaders
 	hops        []string     // the names that Connection lists
 	headerBytes int          // bytes of headers
 }

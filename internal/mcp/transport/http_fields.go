@@ -57,8 +57,8 @@ func (a *HTTPResponse) addHopByHopNames(value []byte) {
 	}
 }
 
-// ForwardableHeaders returns the headers that may be forwarded to the client. They stay valid after Close.
-func (a *HTTPResponse) ForwardableHeaders() []mcp.Header {
+// forwardableHeaders returns the headers that may be forwarded to the client. They stay valid after Close.
+func (a *HTTPResponse) forwardableHeaders() []mcp.Header {
 	if len(a.hops) == 0 {
 		return a.headers
 	}

@@ -46,7 +46,7 @@ func TestFieldsForTheClient(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer a.Body.Close()
-		return a.ForwardableHeaders()
+		return a.forwardableHeaders()
 	}
 	for name, c := range map[string]HTTPClient{"lean": lean, "std": std} {
 		many = 0

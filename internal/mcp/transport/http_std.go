@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"time"
@@ -37,15 +38,14 @@ func (c *stdClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, erro
 	})
 	req := (&http.Request{Method: r.Method, URL: r.Head.url, Host: r.Head.fields.Get("Host"),
 		Header: r.Head.fields, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
-	if len(r.Headers) > 0 {
-		req.Header = r.Head.fields.Clone()
+	if len(r.Headers) > 0 || r.auth != "" {
+		req.Header = maps.Clone(r.Head.fields) // Set replaces the value of a field
 		for _, f := range r.Headers {
 			req.Header.Set(f.Name, f.Value)
 		}
-	}
-	if r.auth != "" {
-		req.Header = req.Header.Clone()
-		req.Header.Set("Authorization", r.auth)
+		if r.auth != "" {
+			req.Header.Set("Authorization", r.auth)
+		}
 	}
 	if r.Body != nil {
 		body := bytes.Clone(r.Body) // net/http may read it after RoundTrip returns

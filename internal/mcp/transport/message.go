@@ -73,9 +73,9 @@ func takeOwnership(data []byte, r interface{ TakeOwnershipOfLast() []byte }) (ou
 func toBudgetError(b *MemoryBudget, err error) error {
 	switch {
 	case errors.Is(err, wirejson.ErrTooLong):
-		return b.TooLargeErrorAndThrottle()
+		return b.tooLargeErrorAndThrottle()
 	case errors.Is(err, wirejson.ErrNoBuffer):
-		return b.OverBudgetError()
+		return b.overBudgetError()
 	}
 	return err
 }

@@ -132,7 +132,7 @@ func (l *StdioLink) endSkipping() {
 // pipe.
 func (l *StdioLink) toReadError(err error) error {
 	if l.skipping {
-		return l.Budget.TooLargeErrorAndThrottle()
+		return l.Budget.tooLargeErrorAndThrottle()
 	}
 	if err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
 		if l.proc.WaitExit(nil, process.DrainTime) {
