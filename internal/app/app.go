@@ -332,7 +332,8 @@ func (d *daemon) createServices() error {
 	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version, Notify: d.announceLogin})
 	d.onClose(d.logins.Close)
 	d.needs = newLearnedNeeds(d.store, d.logger)
-	sandboxes := sandbox.NewSystem(cfg.DataDir, d.live.Path())
+	packages := filepath.Join(cfg.DataDir, "packages")
+	sandboxes := sandbox.NewSystem(packages, cfg.DataDir, d.live.Path())
 	d.upstreams = compat.NewServerSet(upstream.Options{
 		Sandboxes: sandboxes,
 		Logger:    d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
@@ -342,7 +343,8 @@ func (d *daemon) createServices() error {
 	d.onClose(d.upstreams.Close)
 	secretValues := secret.OpenStore(cfg.DataDir, d.logger)
 	d.values = newSecretCache(secretValues, d.logger)
-	d.launcher = newLauncher(filepath.Join(cfg.DataDir, "packages"), sandboxes, d.live.Current, d.book, d.logins, d.upstreams.Set, d.values, d.needs)
+	d.prunePackages(packages, cfg)
+	d.launcher = newLauncher(packages, sandboxes, d.live.Current, d.book, d.logins, d.upstreams.Set, d.values, d.needs)
 	telemeter, err := telemetry.New(context.Background(), telemetry.Options{Version: d.opt.Version, Endpoint: cfg.TelemetryEndpoint, State: d.telemetryState, Logger: d.logger})
 	if err != nil {
 		return err

@@ -12,10 +12,13 @@ import (
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/gate/classify"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ops"
+	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream"
 	"mcpproxy/internal/upstream/compat"
 	"mcpproxy/internal/upstream/oauth"
@@ -44,6 +47,20 @@ func newLauncher(packages string, sandboxes *sandbox.System, live func() *config
 	secrets.changed = l.applyServers
 	book.Subscribe(func(approval.DecisionEvent) { l.reconcileServers() })
 	return l
+}
+
+// prunePackages removes the installed packages that no server starts and none can roll back to. No server runs yet.
+func (d *daemon) prunePackages(packages string, cfg *config.Config) {
+	var pins []string
+	for _, s := range cfg.Servers {
+		pins = append(append(pins, s.Pin), s.PreviousPins...)
+	}
+	deleteFiles := pin.Prune(packages, pins)
+	d.running.Go(func() {
+		if err := deleteFiles(); err != nil {
+			d.logger.Warn("packages that no server needs could not be deleted", "error", err)
+		}
+	})
 }
 
 // PrepareConfig implements config.Component. The returned function applies the new configuration.
@@ -145,16 +162,11 @@ func (l *launcher) Environ(s config.Server) ([]string, error) {
 // ListDefinitions starts a server next to the running ones, and returns what it lists. It has its own processes, and no
 // client reaches it.
 func (l *launcher) ListDefinitions(ctx context.Context, s config.Server) (all []ops.TrialDefinition, err error) {
-	revealed, err := s.ResolveSecrets(l.secrets.valueFor)
+	set, seen, err := l.startTrial(s, "")
 	if err != nil {
 		return nil, err
 	}
-	spec := l.newUpstreamSpec(l.config(), revealed)
-	spec.Lazy, spec.IdleTimeout, spec.Review = false, 0, true
-	seen := &trialObserver{changed: make(chan struct{}, 1)}
-	set := compat.NewServerSet(upstream.Options{Observer: seen, MaxMessage: maxMessage, Sandboxes: l.sandboxes})
 	defer func() { err = errors.Join(err, set.Close(context.WithoutCancel(ctx))) }()
-	set.ApplySpecs([]upstream.Spec{spec})
 	state, tools, err := seen.awaitReady(ctx)
 	if err != nil {
 		return nil, err
@@ -189,6 +201,72 @@ func (l *launcher) ListDefinitions(ctx context.Context, s config.Server) (all []
 		}
 	}
 	return all, nil
+}
+
+// startTrial starts a server next to the running ones. It logs to logDir; "" keeps no log.
+func (l *launcher) startTrial(s config.Server, logDir string) (*compat.ServerSet, *trialObserver, error) {
+	revealed, err := s.ResolveSecrets(l.secrets.valueFor)
+	if err != nil {
+		return nil, nil, err
+	}
+	spec := l.newUpstreamSpec(l.config(), revealed)
+	spec.Lazy, spec.IdleTimeout, spec.Review = false, 0, true
+	seen := &trialObserver{changed: make(chan struct{}, 1)}
+	set := compat.NewServerSet(upstream.Options{Observer: seen, MaxMessage: maxMessage, Sandboxes: l.sandboxes, LogDir: logDir})
+	set.ApplySpecs([]upstream.Spec{spec})
+	return set, seen, nil
+}
+
+// trialLogLines is the number of lines of the log of a trial that are read.
+const trialLogLines = 2000
+
+// TrySandbox starts a server in a sandbox next to the running ones, lists its tools and stops it.
+func (l *launcher) TrySandbox(ctx context.Context, s config.Server, r sandbox.Rules) (t sandbox.Trial) {
+	dir, err := os.MkdirTemp("", "mcpproxy-trial-")
+	if err != nil {
+		return sandbox.Trial{Err: err}
+	}
+	defer os.RemoveAll(dir)
+	s.Sandbox = r
+	set, seen, err := l.startTrial(s, dir)
+	if err != nil {
+		return sandbox.Trial{Err: err}
+	}
+	state, tools, err := seen.awaitReady(ctx)
+	if closeErr := set.Close(context.WithoutCancel(ctx)); closeErr != nil || ctx.Err() != nil {
+		return sandbox.Trial{Err: errors.Join(ctx.Err(), closeErr)}
+	}
+	if t.Ready = err == nil; !t.Ready {
+		t.Failure = err.Error()
+	}
+	if state.Failure.Code == upstream.NoSandbox {
+		return sandbox.Trial{Err: err}
+	}
+	lines, _ := process.NewLogReader(dir, s.Name).ReadLast(trialLogLines)
+	for _, line := range lines {
+		t.Output += line.Text + "\n"
+	}
+	for _, d := range tools {
+		if t.Writer == "" && changesThings(d) {
+			t.Writer = problem.ClipName(d.ID.Tool)
+		}
+		if t.Reacher == "" && reachesOut(d) {
+			t.Reacher = problem.ClipName(d.ID.Tool)
+		}
+	}
+	return t
+}
+
+// changesThings reports whether a tool says that it changes things, or clearly does without saying so.
+func changesThings(d *tool.Definition) bool {
+	inferred := classify.InferHints(*d)
+	return d.Hints.ReadOnly == tool.False || d.Hints.Destructive == tool.True ||
+		d.Hints.ReadOnly == tool.Unset && inferred.Operation != policy.Read && !inferred.Unsure
+}
+
+// reachesOut reports whether a tool says that it reaches other systems, or takes a URL without saying that it does not.
+func reachesOut(d *tool.Definition) bool {
+	return d.Hints.OpenWorld == tool.True || d.Hints.OpenWorld == tool.Unset && len(wirejson.Find(wirejson.Find(d.InputSchema, "properties"), "url")) > 0
 }
 
 // trialTimeout limits how long a trial may take to install and to start.

@@ -160,7 +160,7 @@ func (r *invocation) newRootCommand() *cobra.Command {
 		"mcpproxy upstream restart":    newUpstreamRestartCommand(r),
 		"mcpproxy upstream review":     newUpstreamReviewCommand(r),
 		"mcpproxy upstream set":        newUpstreamSetCommand(r),
-		"mcpproxy upstream outdated":   {run: operationRunFunc(r, api.ListOutdated, zeroInput, writeOutdated)}, "mcpproxy upstream rollback": newUpstreamRollbackCommand(r), "mcpproxy upstream update": newUpstreamUpdateCommand(r),
+		"mcpproxy upstream outdated":   {run: operationRunFunc(r, api.ListOutdated, zeroInput, writeOutdated)}, "mcpproxy upstream rollback": newUpstreamRollbackCommand(r), "mcpproxy upstream update": newUpstreamUpdateCommand(r), "mcpproxy sandbox suggest": {run: operationRunFunc(r, api.SuggestSandbox, parseServerRef, writeSuggestion)},
 		"mcpproxy version": newVersionCommand(r),
 	})
 	root.Version, root.SilenceErrors, root.SilenceUsage = r.Version, true, true

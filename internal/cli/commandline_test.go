@@ -40,7 +40,7 @@ func TestHelpGroups(t *testing.T) {
 }
 
 // summaryVerbs are the verbs with which summaries begin, all in the imperative.
-var summaryVerbs = strings.Fields(`Add Allow Approve Block Call Change Check Confirm Count Create Delete Deny Disable Enable End Erase Explain Find Follow Import List Log Manage Open Print Protect
+var summaryVerbs = strings.Fields(`Add Allow Approve Block Call Change Check Confirm Count Create Delete Deny Disable Enable End Erase Explain Find Follow Import Limit List Log Manage Open Print Propose Protect
 	Remove Require Reset Restart Resume Review Revoke Run Search Set Show Start Stop Store Test Trust Try Unblock Verify Write`)
 
 func TestSummariesBeginWithVerb(t *testing.T) {

@@ -106,7 +106,7 @@ var commandLines = map[string]struct {
 // notWrappedCommands are the commands that do not end, and those whose output must not be wrapped, such as texts of
 // servers and files, addresses and scripts.
 var notWrappedCommands = []string{
-	"activity export", "activity watch", "call tool-destructive", "call tool-read", "call tool-write", "completion", "config confirm", "config path", "config show", "connect", "demo", "disconnect", "doctor", "help", "login", "permissions", "presence set", "presence test", "profile show", "secrets set", "serve", "stdio",
+	"activity export", "activity watch", "call tool-destructive", "call tool-read", "call tool-write", "completion", "config confirm", "config path", "config show", "connect", "demo", "disconnect", "doctor", "help", "login", "permissions", "presence set", "presence test", "profile show", "sandbox suggest", "secrets set", "serve", "stdio",
 	"token create", "ui",
 	"upstream login", "upstream logs", "version",
 }

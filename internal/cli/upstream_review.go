@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -183,8 +184,8 @@ func writeServerReview(p *printer, v ops.ServerReview, full bool) {
 	if v.Launch.Command != "" {
 		f.add("Command", shellQuoteWords(append([]string{v.Launch.Command}, v.Launch.Args...)...))
 		f.add("Pinned", toOneLine(v.Launch.Pin))
+		f.add("Sandbox", escapeInvisibleLine(cmp.Or(v.Launch.Sandbox, "none: the command has all your rights")))
 	}
-	f.add("Sandbox", escapeInvisibleLine(v.Launch.Sandbox))
 	f.add("Environment", formatEnvironment(v))
 	f.add("Directory", escapeInvisibleLine(v.Launch.WorkingDir))
 	f.add("URL", escapeInvisibleLine(v.Launch.URL))

@@ -144,6 +144,8 @@ var contractCases = map[string]contractCase{
 	"updateServer":   {conflict: with("/servers/s/update", "{}"), missing: with("/servers/none/update", "{}"), no200: "it needs a package: TestVersionsDoNotMove"},
 	"rollBackServer": {conflict: at("/servers/s/rollback"), missing: at("/servers/none/rollback"), no200: "it needs a package: TestVersionsDoNotMove"},
 
+	"suggestSandbox": {no200: "it needs a process: TestSuggestedSandboxes", missing: at("/servers/none/sandbox/suggest"), conflict: at("/servers/tickets/sandbox/suggest")},
+
 	"getPause":    {ok: at("/pause"), no404: namesNothing, no409: changesNone},
 	"pauseCalls":  {ok: with("/pause", `{"reason":"an agent deletes the wrong files"}`), no404: namesNothing, no409: alwaysCan},
 	"resumeCalls": {ok: at("/resume"), no404: namesNothing, no409: alwaysCan},

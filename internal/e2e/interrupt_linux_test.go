@@ -122,7 +122,7 @@ func TestTheSecondInterruptEndsTheDemo(t *testing.T) {
 	if found == nil {
 		t.Fatalf("no command to paste in:\n%s", out)
 	}
-	add := exec.Command(binary, "upstream", "add", "slow", "--config", found[1], "--data-dir", found[2], "--", npx, "-y", "x")
+	add := exec.Command(binary, "upstream", "add", "slow", "--config", found[1], "--data-dir", found[2], "--env", "npm_config_registry=http://"+freeAddress(t), "--", npx, "-y", "x")
 	if err := add.Start(); err != nil {
 		t.Fatal(err)
 	}

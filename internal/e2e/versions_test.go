@@ -313,3 +313,53 @@ func TestUnpinnedLaunchStartsAsBefore(t *testing.T) {
 	e.start()
 	e.answers("1.0.0")
 }
+
+// TestAddedServerIsPinned: a server that a user adds starts the version that was the newest when it was added. A
+// registry that does not answer leaves it without a pin, and a warning tells it. Packages that no pin needs are deleted.
+func TestAddedServerIsPinned(t *testing.T) {
+	t.Parallel()
+	e := newVersionsEnv(t, false)
+	e.answers("1.0.0")
+	add := func(name, registry string) (warnings string) {
+		var added struct{ Warnings []string }
+		body, err := json.Marshal(map[string]any{"name": name, "command": "npx", "args": []string{"-y", "--registry=" + registry, testPackage}, "env": map[string]string{"RAN": e.ran}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.rest200("POST", "/servers", string(body), &added)
+		return strings.Join(added.Warnings, "\n")
+	}
+	if warnings := add("pinned", e.registry.URL); strings.Contains(warnings, "not pinned") {
+		t.Errorf("%s", warnings)
+	}
+	if _, text := e.rest("GET", "/servers/pinned", ""); !strings.Contains(string(text), "npm:"+testPackage+"@1.0.0#sha512-") {
+		t.Errorf("the launch has no pin: %s", text)
+	}
+	if warnings := add("lost", "http://"+freeAddress(t)); !strings.Contains(warnings, "not pinned") || !strings.Contains(warnings, "mcpproxy upstream update lost") {
+		t.Errorf("%s", warnings)
+	}
+	e.awaitTools("pinned:look")
+	packages := filepath.Join(e.dataDir(), "packages", "npm")
+	installed := func() int {
+		found, _ := filepath.Glob(filepath.Join(packages, "*", "node_modules"))
+		return len(found)
+	}
+	if n := installed(); n != 1 {
+		t.Fatalf("%d packages are installed", n)
+	}
+	e.stop()
+	e.start()
+	e.awaitTools("pinned:look")
+	if n := installed(); n != 1 {
+		t.Errorf("%d packages are installed after a restart", n)
+	}
+	e.rest200("DELETE", "/servers/pinned", "", new(any))
+	e.stop()
+	e.start()
+	eventually(t, "the package is deleted", func() error {
+		if left, _ := os.ReadDir(packages); len(left) > 0 {
+			return fmt.Errorf("%v", left)
+		}
+		return nil
+	})
+}

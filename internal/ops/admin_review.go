@@ -205,7 +205,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	}
 	r, err := a.ServerReview(ctx, c, in.ServerRef)
 	if unpinned != "" && r.Notice == "" {
-		r.Notice = "The version is not pinned, so each start may use another one: " + problem.ClipForDisplay(unpinned, 300) + ". To pin it, run `mcpproxy upstream update " + ShellQuote(in.Name) + "`."
+		r.Notice = unpinnedNotice(in.Name, unpinned)
 	}
 	return r, err
 }

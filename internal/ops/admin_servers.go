@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
@@ -29,10 +31,13 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 	if err := a.checkNameFree(s.Name, c); err != nil {
 		return ServerView{}, err
 	}
+	unpinned := ""
 	switch {
 	case c.IsUser():
+		all := []config.NamedEdit{{Name: s.Name, ServerEdit: edit}}
+		unpinned = a.pinNewServers(ctx, all)[0]
 		err = a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
-			return a.editor.AddServers(a.configConfirmFunc(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
+			return a.editor.AddServers(a.configConfirmFunc(ctx), all...)
 		})
 	case c.IsKnown():
 		if err = a.editor.CheckNotSelfReference(edit.Launch); err == nil {
@@ -44,8 +49,51 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 	v, err := a.serverViewAfter(ctx, c, ServerRef{Name: s.Name}, err)
 	if err == nil && c.IsUser() {
 		a.withdrawSuperseded(ctx, &v, c)
+		v.Warnings = appendUnpinned(v.Warnings, s.Name, unpinned)
 	}
 	return v, err
+}
+
+// newPinTimeout limits how long the registries may take while a user adds servers.
+const newPinTimeout = 10 * time.Second
+
+// pinNewServers pins the versions that new servers start, except those that wait for an approval, which pins them. It
+// returns for each server why it is not pinned.
+func (a *Admin) pinNewServers(ctx context.Context, all []config.NamedEdit) (why []string) {
+	why = make([]string, len(all))
+	if a.pinLaunch == nil {
+		return why
+	}
+	ctx, cancel := context.WithTimeout(ctx, newPinTimeout)
+	defer cancel()
+	var pinned sync.WaitGroup
+	slots := make(chan struct{}, maxRegistryRequests)
+	for i := range all {
+		if s := &all[i]; !s.Quarantined && s.Pin == "" {
+			pinned.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				var found config.Server
+				found, why[i] = a.pinLaunch(ctx, config.Server{Name: s.Name, Launch: s.Launch})
+				s.Pin = found.Pin
+			})
+		}
+	}
+	pinned.Wait()
+	return why
+}
+
+// appendUnpinned appends the warning that a server is not pinned; why is "" for the others.
+func appendUnpinned(warnings []string, server, why string) []string {
+	if why == "" {
+		return warnings
+	}
+	return append(warnings, unpinnedNotice(server, why))
+}
+
+// unpinnedNotice tells that the version of a server is not pinned.
+func unpinnedNotice(server, why string) string {
+	return "The version is not pinned, so each start may use another one: " + problem.ClipForDisplay(why, 300) + ". To pin it, run `mcpproxy upstream update " + ShellQuote(server) + "`."
 }
 
 // AddServers adds several servers in one edit of the file, with one proof of presence. refused contains the errors of
@@ -55,8 +103,9 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []AddServerRequest
 		return nil, nil, err
 	}
 	views, refused = make([]ServerView, len(all)), make([]error, len(all))
+	unpinned := make([]string, len(all))
 	if c.IsUser() {
-		if refused, err = addServerBatch(ctx, a, c, all); err != nil {
+		if refused, unpinned, err = addServerBatch(ctx, a, c, all); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -68,6 +117,7 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []AddServerRequest
 		default:
 			if views[i], refused[i] = a.Server(ctx, c, ServerRef{Name: s.Name}); refused[i] == nil {
 				a.withdrawSuperseded(ctx, &views[i], c)
+				views[i].Warnings = appendUnpinned(views[i].Warnings, s.Name, unpinned[i])
 			}
 		}
 	}
@@ -76,10 +126,10 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []AddServerRequest
 
 // addServerBatch adds the valid servers in one edit. It records the servers that it added and those that the file does
 // not accept.
-func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequest) (refused []error, err error) {
+func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequest) (refused []error, unpinned []string, err error) {
 	var sound []config.NamedEdit
 	var at []int // indexes in all
-	refused = make([]error, len(all))
+	refused, unpinned = make([]error, len(all)), make([]string, len(all))
 	recorded := func(name string, do func() error) error {
 		return a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
 	}
@@ -92,6 +142,9 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequ
 			sound, at = append(sound, one), append(at, i)
 		}
 	}
+	for n, why := range a.pinNewServers(ctx, sound) {
+		unpinned[at[n]] = why
+	}
 	var fit []config.NamedEdit
 	for n, unfit := range checkEachEdit(a.editor, sound) {
 		if unfit == nil {
@@ -101,14 +154,14 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequ
 		}
 	}
 	if len(fit) == 0 {
-		return refused, nil
+		return refused, unpinned, nil
 	}
 	add := func() error { return a.editor.AddServers(a.configConfirmFunc(ctx), fit...) }
 	for _, one := range fit { // one record per server
 		next := add
 		add = func() error { return recorded(one.Name, next) }
 	}
-	return refused, add()
+	return refused, unpinned, add()
 }
 
 // checkEachEdit returns the error of each edit. It uses bisection, because each check reads the whole file.

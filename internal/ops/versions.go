@@ -22,14 +22,17 @@ import (
 	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/upstream"
 	"mcpproxy/internal/upstream/pin"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
-// PackageTrials starts versions of packages next to the running servers. app implements it.
+// PackageTrials starts servers, versions of packages and sandboxes next to the running servers. app implements it.
 type PackageTrials interface {
 	// Environ returns the environment of the processes of a server.
 	Environ(s config.Server) ([]string, error)
 	// ListDefinitions starts a server, and returns what it lists. The server is stopped before it returns.
 	ListDefinitions(ctx context.Context, s config.Server) ([]TrialDefinition, error)
+	// TrySandbox starts a server in a sandbox, lists its tools, and stops it.
+	TrySandbox(ctx context.Context, s config.Server, r sandbox.Rules) sandbox.Trial
 }
 
 // TrialDefinition is a definition that a version of a server lists.
@@ -47,6 +50,8 @@ const (
 	registryTimeout = 45 * time.Second
 	switchTimeout   = 60 * time.Second
 	maxPreviousPins = 5
+	// maxRegistryRequests limits the requests at a time: each one of npm is a process.
+	maxRegistryRequests = 4
 	// maxReviewedVersions limits the versions that can be approved.
 	maxReviewedVersions = 64
 )
@@ -112,7 +117,7 @@ type UpdateRequest struct {
 // Example returns an example for the OpenAPI document.
 func (UpdateRequest) Example() string { return `{"start": true}` }
 
-// VersionOperations are the operations on the versions of servers.
+// VersionOperations are the operations that start a server next to the running one: another version, or a sandbox.
 type VersionOperations struct {
 	admin  *Admin
 	trials PackageTrials
@@ -140,7 +145,7 @@ func (v *VersionOperations) Outdated(ctx context.Context, _ Caller, _ Nothing) (
 	list := OutdatedList{[]ServerVersions{}}
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	slots := make(chan struct{}, 4)
+	slots := make(chan struct{}, maxRegistryRequests)
 	for _, s := range v.admin.Config().Servers {
 		l, why, ok := pin.FindLaunch(s.Command, s.Args)
 		if s.URL != "" || !ok && why == "" {

@@ -47,7 +47,7 @@ func NewSet(opt Options, clients func(*Server) ServerClients) *Set {
 		opt.MaxMessage = defaultMaxMessage
 	}
 	if opt.Sandboxes == nil {
-		opt.Sandboxes = sandbox.NewSystem()
+		opt.Sandboxes = sandbox.NewSystem("")
 	}
 	if opt.ClientVersion == "" {
 		opt.ClientVersion = "dev"

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mcpproxy/internal/mcp/dialpolicy"
 )
 
 func TestFindLaunch(t *testing.T) {
@@ -26,6 +28,7 @@ func TestFindLaunch(t *testing.T) {
 		"uvx --python 3.12 --from pkg[a]==1.0 tool":  "pypi pkg[a]@1.0 bin=tool flags=[--python 3.12] args=[]",
 		"docker run -i --rm -e A=b -v /a:/b img:1 x": "docker img@1 bin= flags=[-i --rm -e A=b -v /a:/b] args=[x]",
 		"docker run -i ghcr.io:443/o/img":            "docker ghcr.io:443/o/img@ bin= flags=[-i] args=[]",
+		"npx --ignore-scripts pkg":                   "npm pkg@ bin= flags=[--ignore-scripts] args=[]",
 		"npx -c 'x y'":                               "why: MCPProxy does not know the flag -c",
 		"npx -p a -p b tool":                         "why: it names several packages",
 		"npx -y github:a/b":                          "why: the package is not from an npm registry",
@@ -146,7 +149,7 @@ func TestPythonIndex(t *testing.T) {
 		t.Error("a version that does not exist is found")
 	}
 	t.Setenv("UV_DEFAULT_INDEX", index.URL+"/simple")
-	err = l.runUVX(context.Background(), Pin{PyPI, "My.Pkg", "1.10.0", v.Integrity}, t.TempDir())
+	_, err = l.CheckPyPI(context.Background(), Pin{PyPI, "My.Pkg", "1.10.0", v.Integrity}, t.TempDir())
 	if mismatch, is := errors.AsType[*MismatchError](err); !is || mismatch.Found != changed.Integrity {
 		t.Errorf("a replaced version gives %v", err)
 	}
@@ -166,5 +169,53 @@ func TestImageDigest(t *testing.T) {
 	text, err := os.ReadFile(ran)
 	if err != nil || string(text) != "pull --quiet ghcr.io/o/img:1\nimage inspect ghcr.io/o/img:1\n" {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// TestIndexCannotLeadInside: an index that redirects to the address of a machine's credentials is not followed.
+func TestIndexCannotLeadInside(t *testing.T) {
+	index := httptest.NewServer(http.RedirectHandler("http://169.254.169.254/latest/meta-data/", http.StatusFound))
+	defer index.Close()
+	l, _, _ := FindLaunch("uvx", []string{"--default-index", index.URL, "pkg"})
+	_, err := l.Resolve(t.Context(), "", nil)
+	if _, is := errors.AsType[*dialpolicy.AddressNotAllowedError](err); !is {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestPrune: packages of pins stay, and all others go, with what an interrupted deletion has left.
+func TestPrune(t *testing.T) {
+	dir := t.TempDir()
+	keep, old := Pin{NPM, "a", "1", "x"}, Pin{NPM, "a", "2", "x"}
+	in := func(p Pin, suffix string) string { return filepath.Join(dir, string(p.Kind), p.folder()+suffix) }
+	python := Pin{PyPI, "a", "1", "x"}
+	for _, path := range []string{in(keep, ""), in(old, ""), in(old, removedSuffix), in(python, "")} {
+		if err := os.MkdirAll(filepath.Join(path, "node_modules"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range []Pin{keep, old} {
+		if err := os.WriteFile(in(p, lockSuffix), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pins := []string{keep.String(), "", "no pin"}
+	for range 2 { // the second one removes what the first one could not rename
+		if err := Prune(dir, pins)(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{in(keep, "") + "/node_modules", in(keep, lockSuffix)} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("a package that is needed is gone: %v", err)
+		}
+	}
+	for _, path := range []string{in(old, ""), in(old, lockSuffix), in(old, removedSuffix), in(python, "")} {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s is left", path)
+		}
+	}
+	if err := Prune(filepath.Join(dir, "none"), nil)(); err != nil {
+		t.Error(err)
 	}
 }

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
+	"mcpproxy/internal/mcp/dialpolicy"
 	"mcpproxy/internal/problem"
 )
 
@@ -47,8 +49,8 @@ func (l *Launch) viewNPM(ctx context.Context, version string, env []string) (Ver
 	if version != "" {
 		spec += "@" + version
 	}
-	args := []string{"view", spec, "--json", "--fetch-retries=1", "--fetch-timeout=20000"}
-	out, err := output(ctx, env, "npm", append(args, l.npmFlags()...)...)
+	args := []string{"view", spec, "--json", "--fetch-retries=0", "--fetch-timeout=20000"}
+	out, err := output(ctx, env, "npm", append(args, l.NPMFlags()...)...)
 	if err != nil {
 		return Version{}, fmt.Errorf("npm cannot read %s: %w", spec, err)
 	}
@@ -79,12 +81,15 @@ func (l *Launch) viewNPM(ctx context.Context, version string, env []string) (Ver
 	return found, Check(found.Pin.String())
 }
 
-// npmFlags returns the flags of npx that name the registry and the files of npm.
-func (l *Launch) npmFlags() (out []string) {
+// NPMFlags returns the flags of npx that matter for an installation.
+func (l *Launch) NPMFlags() (out []string) {
 	for _, name := range []string{"--registry", "--cache", "--userconfig"} {
-		if value := l.flag(name); value != "" {
+		if value := l.Flag(name); value != "" {
 			out = append(out, name+"="+value)
 		}
+	}
+	if slices.Contains(l.Flags, "--ignore-scripts") {
+		out = append(out, "--ignore-scripts")
 	}
 	return out
 }
@@ -122,14 +127,20 @@ type indexFile struct {
 
 // viewPyPI asks the simple index for the files of a version.
 func (l *Launch) viewPyPI(ctx context.Context, version string, env []string) (Version, error) {
-	index := cmp.Or(l.flag("--default-index", "--index-url", "-i"), variable(env, "UV_DEFAULT_INDEX"), variable(env, "UV_INDEX_URL"), "https://pypi.org/simple")
+	named := cmp.Or(l.Flag("--default-index", "--index-url", "-i"), Variable(env, "UV_DEFAULT_INDEX"), Variable(env, "UV_INDEX_URL"))
+	index, err := url.Parse(cmp.Or(named, "https://pypi.org/simple"))
+	if err != nil {
+		return Version{}, errors.New("the address of the Python index is invalid")
+	}
+	// An index that the user names can be in a private network. No index leads to the addresses of a machine's credentials.
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialpolicy.ForHost(index.Hostname(), named != "").Dial, DisableKeepAlives: true, ForceAttemptHTTP2: true}
 	name := withoutExtras(l.Name)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(index, "/")+"/"+strings.ToLower(strings.NewReplacer("_", "-", ".", "-").Replace(name))+"/", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, index.JoinPath(strings.ToLower(strings.NewReplacer("_", "-", ".", "-").Replace(name))).String()+"/", nil)
 	if err != nil {
 		return Version{}, err
 	}
 	req.Header.Set("Accept", "application/vnd.pypi.simple.v1+json")
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		return Version{}, fmt.Errorf("the Python index cannot be read: %w", err)
 	}
@@ -225,11 +236,12 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
-func variable(env []string, name string) (value string) {
-	for _, v := range env {
-		if text, ok := strings.CutPrefix(v, name+"="); ok {
-			value = text
+// Variable returns the value of a variable in an environment; "" if it is not set.
+func Variable(env []string, name string) string {
+	for _, kv := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
 		}
 	}
-	return value
+	return ""
 }

@@ -85,18 +85,17 @@ func run(text, dir, command string, args []string) error {
 	ctx := context.Background()
 	home := filepath.Join(dir, string(p.Kind), p.folder())
 	if p.Kind == PyPI {
-		return l.runUVX(ctx, p, home)
+		return l.runUVX(ctx, p, dir)
 	}
 	if err := l.installNPM(ctx, p, home); err != nil {
 		return err
 	}
-	bin, err := l.npmBin(home)
+	program, err := NPMProgram(filepath.Join(home, "node_modules"), l.Name, l.Bin)
 	if err != nil {
 		return err
 	}
-	bins := filepath.Join(home, "node_modules", ".bin")
-	_ = os.Setenv("PATH", bins+string(os.PathListSeparator)+os.Getenv("PATH"))
-	return become(filepath.Join(bins, bin), l.Args)
+	_ = os.Setenv("PATH", filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return become(program, l.Args)
 }
 
 // MismatchError is the error about a package whose integrity is not the pinned one.
@@ -122,7 +121,7 @@ func (l *Launch) installNPM(ctx context.Context, p Pin, home string) error {
 		return err
 	}
 	for { // another process may install it now
-		lock, err := ondisk.LockFile(home + ".lock")
+		lock, err := ondisk.LockFile(home + lockSuffix)
 		if err == nil {
 			defer func() { _ = lock.Close() }()
 			break
@@ -143,7 +142,7 @@ func (l *Launch) installNPM(ctx context.Context, p Pin, home string) error {
 	if err := os.WriteFile(filepath.Join(home, "package.json"), []byte(manifest), 0o600); err != nil {
 		return err
 	}
-	flags := append(l.npmFlags(), "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
+	flags := append(l.NPMFlags(), "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
 	if err := npm(ctx, home, append([]string{"install", "--package-lock-only", "--ignore-scripts"}, flags...)); err != nil {
 		return fmt.Errorf("%s@%s cannot be resolved: %w", p.Name, p.Version, err)
 	}
@@ -156,6 +155,42 @@ func (l *Launch) installNPM(ctx context.Context, p Pin, home string) error {
 	}
 	return os.WriteFile(filepath.Join(home, installed), nil, 0o600)
 }
+
+// Prune removes the packages in a folder that no pin needs. Nothing may be installed at the same time. The returned
+// function deletes their files, which can take seconds.
+func Prune(dir string, pins []string) (deleteFiles func() error) {
+	needed := map[string]bool{}
+	for _, text := range pins {
+		if p, err := Parse(text); err == nil {
+			needed[filepath.Join(dir, string(p.Kind), p.folder())] = true
+		}
+	}
+	var gone []string
+	for _, kind := range []Kind{NPM, PyPI} {
+		entries, _ := os.ReadDir(filepath.Join(dir, string(kind)))
+		for _, e := range entries {
+			path := filepath.Join(dir, string(kind), e.Name())
+			if needed[strings.TrimSuffix(path, lockSuffix)] {
+				continue
+			}
+			if removed := strings.TrimSuffix(path, removedSuffix) + removedSuffix; path == removed || os.Rename(path, removed) == nil {
+				gone = append(gone, removed)
+			} // else an earlier deletion was not finished: the next Prune removes this one
+		}
+	}
+	return func() (err error) {
+		for _, path := range gone {
+			err = errors.Join(err, os.RemoveAll(path))
+		}
+		return err
+	}
+}
+
+// Suffixes of files next to the folder of a package.
+const (
+	lockSuffix    = ".lock"
+	removedSuffix = ".removed" // of a folder whose files are being deleted
+)
 
 // CheckNPM compares the version and the integrity of the package in the package-lock.json of a folder with the pin. npm
 // has verified what it downloaded against them.
@@ -184,60 +219,42 @@ func npm(ctx context.Context, dir string, args []string) error {
 	return cmd.Run()
 }
 
-// npmBin returns the program of the package that npx would start.
-func (l *Launch) npmBin(home string) (string, error) {
-	if l.Bin != "" {
-		return l.Bin, checkBin(l.Bin)
-	}
-	text, err := os.ReadFile(filepath.Join(home, "node_modules", filepath.FromSlash(l.Name), "package.json"))
-	if err != nil {
-		return "", err
-	}
-	var manifest struct{ Bin json.RawMessage }
-	if err := json.Unmarshal(text, &manifest); err != nil {
-		return "", err
-	}
-	own := l.Name[strings.LastIndexByte(l.Name, '/')+1:]
-	var several map[string]string
-	if json.Unmarshal(manifest.Bin, &several) == nil && len(several) > 0 {
-		_, has := several[own]
-		for name := range several {
-			if len(several) == 1 || !has {
-				has, own = true, name
+// NPMProgram returns the file that npx would start: the program bin, or that of a package if bin is "". modules is the
+// folder node_modules in which the package is installed.
+func NPMProgram(modules, name, bin string) (string, error) {
+	if bin == "" {
+		text, err := os.ReadFile(filepath.Join(modules, filepath.FromSlash(name), "package.json"))
+		if err != nil {
+			return "", err
+		}
+		var manifest struct{ Bin json.RawMessage }
+		if err := json.Unmarshal(text, &manifest); err != nil {
+			return "", err
+		}
+		bin = name[strings.LastIndexByte(name, '/')+1:]
+		var several map[string]string
+		if json.Unmarshal(manifest.Bin, &several) == nil && several[bin] == "" {
+			if len(several) > 1 {
+				return "", fmt.Errorf("%s has several programs: name one, as in npx --package %s PROGRAM", name, name)
+			}
+			for bin = range several {
 			}
 		}
-		if len(several) > 1 && several[own] == "" {
-			return "", fmt.Errorf("%s has several programs: name one, as in npx --package %s PROGRAM", l.Name, l.Name)
-		}
-		return own, checkBin(own)
 	}
-	return own, checkBin(own)
+	if bin == "" || strings.ContainsAny(bin, `/\`) || strings.HasPrefix(bin, ".") {
+		return "", fmt.Errorf("the program %q is not in the package", bin)
+	}
+	return filepath.Join(modules, ".bin", bin), nil
 }
 
-func checkBin(name string) error {
-	if name == "" || strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") {
-		return fmt.Errorf("the program %q is not in the package", name)
-	}
-	return nil
-}
-
-// runUVX compares the files of the version at the index with the pin, and becomes uvx. If the index cannot be reached, it
-// uses only what uv has downloaded before.
-func (l *Launch) runUVX(ctx context.Context, p Pin, home string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	args := append([]string{}, l.Flags...)
-	found, err := l.viewPyPI(ctx, p.Version, os.Environ())
-	switch _, seen := os.Stat(home); {
-	case err == nil && found.Integrity != p.Integrity:
-		return &MismatchError{p, found.Integrity}
-	case err == nil:
-		if err := os.MkdirAll(home, 0o700); err != nil {
-			return err
-		}
-	case seen != nil:
+// runUVX becomes uvx, after CheckPyPI.
+func (l *Launch) runUVX(ctx context.Context, p Pin, dir string) error {
+	offline, err := l.CheckPyPI(ctx, p, dir)
+	if err != nil {
 		return err
-	default:
+	}
+	args := append([]string{}, l.Flags...)
+	if offline {
 		args = append(args, "--offline")
 	}
 	args = append(args, "--from", p.Name+"=="+p.Version, l.Bin)
@@ -246,6 +263,25 @@ func (l *Launch) runUVX(ctx context.Context, p Pin, home string) error {
 		return err
 	}
 	return become(program, append(args, l.Args...))
+}
+
+// CheckPyPI compares the files of the pinned version at the index with the pin. If the index cannot be reached, offline
+// is true, and uv can use only what it has downloaded before. Then an earlier comparison is needed, which left a mark in
+// dir, the folder of the packages.
+func (l *Launch) CheckPyPI(ctx context.Context, p Pin, dir string) (offline bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	mark := filepath.Join(dir, string(p.Kind), p.folder())
+	found, err := l.viewPyPI(ctx, p.Version, os.Environ())
+	switch _, seen := os.Stat(mark); {
+	case err == nil && found.Integrity != p.Integrity:
+		return false, &MismatchError{p, found.Integrity}
+	case err == nil:
+		return false, os.MkdirAll(mark, 0o700)
+	case seen != nil:
+		return false, err
+	}
+	return true, nil
 }
 
 func digest(text string) string {

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"path"
 	"strings"
 
 	"mcpproxy/internal/upstream/pin"
@@ -52,7 +51,7 @@ func DetectRunner(command string, args []string) PackageRunner {
 		if len(words) == 0 {
 			return PackageRunner{}
 		}
-		name, args := programName(words[0]), words[1:]
+		name, args := pin.ProgramName(words[0]), words[1:]
 		if r := matchPackageRunner(name, args); r.Name != "" {
 			return r
 		}
@@ -87,7 +86,7 @@ func detectRunnerInScript(args []string) PackageRunner {
 		if len(words) == 0 {
 			continue
 		}
-		if r := matchPackageRunner(programName(words[0]), words[1:]); r.Name != "" {
+		if r := matchPackageRunner(pin.ProgramName(words[0]), words[1:]); r.Name != "" {
 			return r
 		}
 	}
@@ -97,10 +96,10 @@ func detectRunnerInScript(args []string) PackageRunner {
 // runnerCommands are the commands that fetch a package before they run it, with their
 // canonical names.
 var runnerCommands = map[string]string{
-	"npx": "npx", "npx-cli.js": "npx", "npm exec": "npx", "npm x": "npx",
+	"npx-cli.js": "npx", "npm exec": "npx", "npm x": "npx",
 	"bunx": "bunx", "bun x": "bunx",
 	"pnpx": "pnpx", "pnpm dlx": "pnpm dlx", "yarn dlx": "yarn dlx",
-	"pipx run": "pipx", "uv run": "uv run", "uvx": "uvx", "uv tool run": "uvx",
+	"pipx run": "pipx", "uv run": "uv run", "uv tool run": "uvx",
 }
 
 // matchPackageRunner returns the runner of that name if its arguments run something.
@@ -113,6 +112,9 @@ func matchPackageRunner(name string, args []string) PackageRunner {
 				return PackageRunner{Name: name, Installs: true, pkg: arg}
 			}
 		}
+	case "npx", "uvx":
+		l, _, _ := pin.ReadLaunch(name, args)
+		return PackageRunner{Name: name, Installs: true, pkg: strings.Join(l.Packages, " ")}
 	case "docker", "podman", "nerdctl":
 		if first == "run" || first == "compose" {
 			return PackageRunner{Name: name, remote: true}
@@ -127,15 +129,6 @@ func matchPackageRunner(name string, args []string) PackageRunner {
 		command, rest = command+" "+word, after
 	}
 	return PackageRunner{}
-}
-
-// programName returns the base name of a program without a Windows extension.
-func programName(file string) string {
-	name := strings.ToLower(path.Base(strings.ReplaceAll(file, `\`, "/")))
-	for _, kind := range []string{".exe", ".cmd", ".bat", ".ps1"} {
-		name = strings.TrimSuffix(name, kind)
-	}
-	return name
 }
 
 // firstNonFlag returns the first argument that is not a flag, and the rest.

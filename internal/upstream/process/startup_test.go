@@ -72,6 +72,8 @@ func TestStartQueue(t *testing.T) {
 func TestRunnersAreRecognised(t *testing.T) {
 	for line, want := range map[string]string{
 		"npx -y @scope/server@1.2.3 /tmp":       "npx @scope/server@1.2.3",
+		"npx --registry http://r x":             "npx x",
+		"npx -p a -p b tool":                    "npx a b",
 		"/usr/local/bin/npx -y x":               "npx x",
 		`C:\Program_Files\nodejs\npx.cmd -y x`:  "npx x",
 		"cmd /c npx -y x":                       "npx x",

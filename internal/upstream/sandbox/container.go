@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpproxy/internal/upstream/pin"
 	"mcpproxy/internal/upstream/process"
 )
 
@@ -40,7 +41,7 @@ func containerCommand(c process.Command, r Rules, private []string) (process.Com
 	name := "mcpproxy-" + strings.ToLower(rand.Text())
 	args := []string{"run", "--rm", "--interactive", "--init", "--name", name, "--read-only", "--tmpfs", "/tmp:rw,nosuid,nodev,mode=1777",
 		"--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--env", "HOME=/tmp"}
-	if programName(engine) == "podman" {
+	if pin.ProgramName(engine) == "podman" {
 		args = append(args, "--userns", "keep-id")
 	} else if uid := os.Getuid(); uid >= 0 { // Windows has none
 		args = append(args, "--user", strconv.Itoa(uid)+":"+strconv.Itoa(os.Getgid()))

@@ -8,6 +8,7 @@
 //   - exec_linux.go: `mcpproxy sandbox-exec`, which restricts itself and then runs the server; syscalls_linux.go: its
 //     system call filter; syscalls.txt lists the calls.
 //   - container.go: the command line of docker and podman.
+//   - suggest.go: proposes rules from the launch of a server and from what trial runs are denied.
 //
 // Guarantees:
 //   - A server with rules starts with all of them in force, or not at all. Only best_effort allows less, and NotEnforced

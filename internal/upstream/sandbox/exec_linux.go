@@ -75,18 +75,27 @@ func run(args []string) (int, error) {
 	if err := json.Unmarshal([]byte(args[0]), &p); err != nil {
 		return 0, fmt.Errorf("read the plan of the sandbox: %w", err)
 	}
-	if len(p.Install) > 0 {
-		return installAndRun(p)
+	if p.prepares() {
+		return prepareAndRun(p)
 	}
 	return runRestricted(p)
 }
 
-// installAndRun makes the package of the server available, outside of the sandbox, and then starts the server in it.
-func installAndRun(p plan) (int, error) {
-	install := exec.Command(p.Install[0], p.Install[1:]...)
-	install.Stdout, install.Stderr = os.Stderr, os.Stderr
-	if err := install.Run(); err != nil {
-		return 0, fmt.Errorf("install the package with %s: %w", filepath.Base(p.Install[0]), err)
+// prepareAndRun compares the pin of the package and makes the package available, outside of the sandbox, and then starts
+// the server in it.
+func prepareAndRun(p plan) (int, error) {
+	if p.Compare {
+		var err error
+		if p, err = p.compared(); err != nil {
+			return 0, err
+		}
+	}
+	if len(p.Install) > 0 {
+		install := exec.Command(p.Install[0], p.Install[1:]...)
+		install.Stdout, install.Stderr = os.Stderr, os.Stderr
+		if err := install.Run(); err != nil {
+			return 0, fmt.Errorf("install the package with %s: %w", filepath.Base(p.Install[0]), err)
+		}
 	}
 	p, err := p.resolved(os.Environ(), "")
 	if err == nil && len(p.Install) > 0 {

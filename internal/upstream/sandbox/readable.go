@@ -46,7 +46,7 @@ var systemFolders = []string{
 	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/etc/ca-certificates.conf",
 	"/etc/crypto-policies", "/etc/hosts", "/etc/host.conf", "/etc/hostname", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/gai.conf",
 	"/etc/passwd", "/etc/group", "/etc/localtime", "/etc/timezone", "/etc/services", "/etc/protocols", "/etc/mime.types", "/etc/magic",
-	"/etc/os-release", "/etc/lsb-release", "/etc/fonts", "/etc/terminfo", "/etc/locale.alias", "/etc/locale.conf", "/etc/inputrc", "/etc/bash.bashrc", "/etc/profile",
+	"/etc/os-release", "/etc/lsb-release", "/etc/gitconfig", "/etc/fonts", "/etc/terminfo", "/etc/locale.alias", "/etc/locale.conf", "/etc/inputrc", "/etc/bash.bashrc", "/etc/profile",
 	"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup", "/sys/kernel/mm/transparent_hugepage",
 }
 

@@ -1,12 +1,12 @@
 package sandbox
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,13 +20,15 @@ const ExecCommand = "sandbox-exec"
 
 // System starts servers in their sandboxes on this machine.
 type System struct {
-	private []string // files and folders of MCPProxy
-	probe   func() machineSupport
+	packages string   // folder of the pinned packages
+	private  []string // files and folders of MCPProxy
+	probe    func() machineSupport
 }
 
-// NewSystem returns a System. No sandbox can read or write the private files and folders.
-func NewSystem(private ...string) *System {
-	return &System{private: private, probe: sync.OnceValue(probeSupport)}
+// NewSystem returns a System. packages is the folder of the pinned packages. No sandbox can read or write the private
+// files and folders.
+func NewSystem(packages string, private ...string) *System {
+	return &System{packages: packages, private: private, probe: sync.OnceValue(probeSupport)}
 }
 
 // machineSupport is what a machine offers to enforce a sandbox.
@@ -97,15 +99,22 @@ type plan struct {
 	Tmp     string   `json:"tmp"`
 	TmpHome bool     `json:"tmp_home,omitempty"` // whether the server's HOME is Tmp
 	// Command and Args are the server as configured. Install is the command that makes its package available.
-	Command   string   `json:"command"`
-	Args      []string `json:"args"`
-	Install   []string `json:"install,omitempty"`
-	Pin       string   `json:"pin,omitempty"`     // the exact package; "" without a pin
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+	Install []string `json:"install,omitempty"`
+	Pin     string   `json:"pin,omitempty"` // the exact package; "" without a pin
+	// Compare means that the pin of a Python package is to be compared with the index first; Compared, that it was.
+	Compare   bool     `json:"compare,omitempty"`
+	Compared  bool     `json:"compared,omitempty"`
+	Packages  string   `json:"packages,omitempty"`
 	Program   string   `json:"program,omitempty"` // what to run in the sandbox, with ProgramArgs
 	ProgArgs  []string `json:"program_args,omitempty"`
 	Reads     []string `json:"reads,omitempty"`
 	Namespace bool     `json:"namespace,omitempty"` // whether it runs in namespaces of its own
 }
+
+// prepares reports whether something is to be done outside of the sandbox before the server starts.
+func (p plan) prepares() bool { return p.Compare || len(p.Install) > 0 }
 
 func (p plan) arguments() []string {
 	text, err := json.Marshal(p)
@@ -122,8 +131,8 @@ type SetupError struct{ err error }
 func (e *SetupError) Error() string { return e.err.Error() }
 func (e *SetupError) Unwrap() error { return e.err }
 
-// Wrap returns the command that runs c with the rules, or a SetupError. If exact is the pin of a package of npm, the
-// command starts it only if its integrity is that of the pin. The command removes the private temporary folder at its end.
+// Wrap returns the command that runs c with the rules, or a SetupError. If exact is the pin of a package, the command
+// starts it only if its integrity is that of the pin. The command removes the private temporary folder at its end.
 func (s *System) Wrap(c process.Command, r Rules, exact string) (process.Command, error) {
 	if !r.IsOn() {
 		return c, nil
@@ -158,7 +167,7 @@ func (s *System) wrap(c process.Command, r Rules, exact string) (process.Command
 		return c, fmt.Errorf("make the private temporary folder: %w", err)
 	}
 	out, err := wrapCommand(c, plan{Rules: r, Home: home, Private: s.private, Tmp: tmp,
-		TmpHome: r.Mode == Strict && !hasHome, Command: c.Name, Args: c.Args, Pin: exact, Namespace: p.namespaces})
+		TmpHome: r.Mode == Strict && !hasHome, Command: c.Name, Args: c.Args, Pin: exact, Packages: s.packages, Namespace: p.namespaces})
 	if err != nil {
 		os.RemoveAll(tmp)
 		return c, err
@@ -185,7 +194,7 @@ func wrapCommand(c process.Command, p plan) (process.Command, error) {
 	return process.Command{
 		Name: selfProgram, Args: p.arguments(), Env: env, Dir: c.Dir, Installs: len(p.Install) > 0,
 		Modify: func(attr *syscall.SysProcAttr) {
-			if p.Namespace && len(p.Install) == 0 {
+			if p.Namespace && !p.prepares() {
 				isolate(attr, p.Rules.HasNetwork())
 			}
 		},
@@ -199,10 +208,29 @@ func (p plan) resolved(env []string, dir string) (plan, error) {
 		return p, err
 	}
 	p.Program, p.ProgArgs, p.Reads, p.Install = l.program, l.args, l.reads, l.install
-	if exact, err := pin.Parse(p.Pin); err == nil && exact.Kind == pin.NPM && len(l.install) == 0 {
+	switch exact, err := pin.Parse(p.Pin); {
+	case err != nil: // no pin
+	case exact.Kind == pin.NPM && len(l.install) == 0:
 		return p, exact.CheckNPM(l.npmFolder)
+	case exact.Kind == pin.PyPI:
+		p.Compare = !p.Compared
 	}
 	return p, nil
+}
+
+// compared returns the plan after the pin of its Python package was compared with the index.
+func (p plan) compared() (plan, error) {
+	exact, err := pin.Parse(p.Pin)
+	if err != nil {
+		return p, err
+	}
+	l, why, ok := pin.FindLaunch(p.Command, p.Args)
+	if !ok || l.Kind != exact.Kind || l.Name != exact.Name {
+		return p, errNotResolved("the pin does not fit the command %s", why)
+	}
+	_, err = l.CheckPyPI(context.Background(), exact, p.Packages)
+	p.Compared = true
+	return p, err
 }
 
 // UnenforceableError means that this machine cannot enforce the rules.
@@ -219,14 +247,4 @@ func (e *UnenforceableError) Error() string {
 // errNotResolved rejects a launch that a sandbox cannot prepare.
 func errNotResolved(format string, args ...any) error {
 	return errors.New("prepare the sandbox: " + fmt.Sprintf(format, args...))
-}
-
-// variable returns the value of a variable in an environment.
-func variable(env []string, name string) string {
-	for _, kv := range slices.Backward(env) {
-		if n, value, ok := strings.Cut(kv, "="); ok && n == name {
-			return value
-		}
-	}
-	return ""
 }

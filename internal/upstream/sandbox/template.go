@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpproxy/internal/upstream/pin"
 	"mcpproxy/internal/upstream/process"
 )
 
@@ -32,12 +33,16 @@ func resolveLaunch(command string, args, env []string, dir string) (launch, erro
 	if program == "" {
 		return launch{}, errNotResolved("the command %s is not found", command)
 	}
-	switch runner := process.DetectRunner(command, args); {
-	case runner.Name == "npx" && programName(command) == "npx":
-		return npxLaunch(program, args, env)
-	case runner.Name == "uvx" && programName(command) == "uvx":
-		return uvxLaunch(program, args, env, dir)
-	case runner.Name != "":
+	switch l, why, ok := pin.ReadLaunch(command, args); {
+	case l.Kind == pin.Docker || len(l.Runner) > 0 && l.Runner[0] != command: // cmd /c npx
+	case why != "":
+		return launch{}, errNotResolved(`the command cannot run in a sandbox: %s. Change it, or start the installed program itself`, why)
+	case ok && l.Kind == pin.NPM:
+		return npxLaunch(program, l, env)
+	case ok:
+		return uvxLaunch(program, l, env, dir)
+	}
+	if runner := process.DetectRunner(command, args); runner.Name != "" {
 		return launch{}, errNotResolved(`%s installs or starts the server elsewhere. Use npx or uvx as the command, name the installed program itself, or set sandbox.mode to "container"`, runner.Name)
 	}
 	return programLaunch(program, args, env, dir)
@@ -45,7 +50,7 @@ func resolveLaunch(command string, args, env []string, dir string) (launch, erro
 
 // programLaunch returns the launch of a program that is installed.
 func programLaunch(program string, args, env []string, dir string) (launch, error) {
-	switch name := programName(program); {
+	switch name := pin.ProgramName(program); {
 	case name == "node":
 		return nodeLaunch(program, args, env, dir)
 	case strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pypy"):
@@ -79,7 +84,7 @@ func findProgram(command string, env []string, dir string) string {
 	if strings.ContainsRune(command, '/') && !filepath.IsAbs(command) {
 		command = filepath.Join(dir, command)
 	}
-	found := process.FindCommand(command, variable(env, "PATH"))
+	found := process.FindCommand(command, pin.Variable(env, "PATH"))
 	if found == "" {
 		return ""
 	}
@@ -88,8 +93,6 @@ func findProgram(command string, env []string, dir string) string {
 	}
 	return ""
 }
-
-func programName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".exe") }
 
 // shebang returns the words of the first line of a script, without "#!"; nil for other files.
 func shebang(path string) []string {

@@ -1,13 +1,15 @@
 package sandbox
 
 import (
+	"cmp"
 	"crypto/sha512"
 	"encoding/hex"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"mcpproxy/internal/upstream/pin"
 )
 
 // nodeFlagsWithValue are the flags of node whose value is the next argument.
@@ -51,96 +53,46 @@ func isShim(program string) bool {
 	return len(shebang(program)) > 0 || strings.Contains(program, "/shims/") || strings.Contains(program, "/.volta/")
 }
 
-// npxArguments are the arguments of npx.
-type npxArguments struct {
-	flags    []string // that matter for the installation
-	packages []string
-	bin      string // the program, if it is named
-	rest     []string
-}
-
-func parseNpx(args []string) (a npxArguments, err error) {
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		name, value, hasValue := strings.Cut(arg, "=")
-		switch {
-		case arg == "-y" || arg == "--yes" || arg == "-q" || arg == "--quiet" || arg == "--prefer-offline" || arg == "--prefer-online" || arg == "--":
-		case name == "-p" || name == "--package":
-			if !hasValue {
-				if i++; i >= len(args) {
-					return a, errNotResolved("npx has %s without a package", arg)
-				}
-				value = args[i]
-			}
-			a.packages = append(a.packages, value)
-		case name == "--registry" && hasValue || name == "--ignore-scripts":
-			a.flags = append(a.flags, arg)
-		case strings.HasPrefix(arg, "-"):
-			return a, errNotResolved(`the argument %s of npx is not supported in a sandbox: remove it, or start the installed program by "node"`, arg)
-		default:
-			a.bin, a.rest = arg, args[i+1:]
-			if len(a.packages) == 0 {
-				a.packages, a.bin = []string{arg}, ""
-			}
-			for _, p := range a.packages {
-				if packageName(p) == "" {
-					return a, errNotResolved("npx has %s: only packages of a registry can run in a sandbox, such as NAME@VERSION", p)
-				}
-			}
-			return a, nil
-		}
-	}
-	return a, errNotResolved("npx names no package")
-}
-
-// packageName returns the name in NAME@VERSION; "" for a folder or a URL.
-func packageName(spec string) string {
-	name := spec
-	if i := strings.LastIndex(spec, "@"); i > 0 {
-		name = spec[:i]
-	}
-	if name == "" || strings.ContainsAny(spec, ":\\ ") || name[0] == '.' || name[0] == '/' || name[0] == '~' {
-		return ""
-	}
-	if scope, _, ok := strings.Cut(name, "/"); ok && scope[0] != '@' { // a repository of GitHub
-		return ""
-	}
-	return name
-}
-
 // npxLaunch returns the launch of a package in npm's cache, or the command that installs it there. It runs the program
 // of the package itself, so that npx need not write to its cache.
-func npxLaunch(npx string, args, env []string) (launch, error) {
-	a, err := parseNpx(args)
-	if err != nil {
-		return launch{}, err
+func npxLaunch(npx string, l pin.Launch, env []string) (launch, error) {
+	var names []string
+	for _, p := range l.Packages {
+		name, _, why := pin.SplitNPM(p)
+		if why != "" || name == "" {
+			return launch{}, errNotResolved("npx has %s: only packages of a registry can run in a sandbox, such as NAME@VERSION", p)
+		}
+		names = append(names, name)
 	}
-	cache := npmCache(env)
-	sorted := slices.Sorted(slices.Values(a.packages))
+	cache := cmp.Or(l.Flag("--cache"), npmCache(env))
+	sorted := slices.Sorted(slices.Values(l.Packages))
 	sum := sha512.Sum512([]byte(strings.Join(sorted, "\n"))) // the folder that npx uses
 	folder := filepath.Join(cache, "_npx", hex.EncodeToString(sum[:])[:16])
-	bin := npmProgram(filepath.Join(folder, "node_modules"), a)
-	if bin == "" {
+	modules := filepath.Join(folder, "node_modules")
+	if _, err := os.Stat(filepath.Join(modules, names[0], "package.json")); err != nil {
 		install := []string{npx, "--yes", "--ignore-scripts"}
-		for _, p := range a.packages {
+		for _, p := range l.Packages {
 			install = append(install, "--package="+p)
 		}
-		install = append(append(install, a.flags...), "-c", "exit 0")
-		return launch{install: install}, nil
+		return launch{install: slices.Concat(install, l.NPMFlags(), []string{"-c", "exit 0"})}, nil
 	}
-	l, err := programLaunch(bin, a.rest, env, "")
-	l.reads, l.npmFolder = append(l.reads, folder), folder
-	return l, err
+	bin, err := pin.NPMProgram(modules, names[0], l.Bin)
+	if err != nil {
+		return launch{}, errNotResolved("%s", err)
+	}
+	started, err := programLaunch(bin, l.Args, env, "")
+	started.reads, started.npmFolder = append(started.reads, folder), folder
+	return started, err
 }
 
 // npmCache returns npm's cache folder.
 func npmCache(env []string) string {
 	for _, name := range []string{"npm_config_cache", "NPM_CONFIG_CACHE"} {
-		if dir := variable(env, name); dir != "" {
+		if dir := pin.Variable(env, name); dir != "" {
 			return dir
 		}
 	}
-	home := variable(env, "HOME")
+	home := pin.Variable(env, "HOME")
 	text, _ := os.ReadFile(filepath.Join(home, ".npmrc"))
 	for line := range strings.Lines(string(text)) {
 		if name, value, ok := strings.Cut(line, "="); ok && strings.TrimSpace(name) == "cache" {
@@ -152,41 +104,4 @@ func npmCache(env []string) string {
 		}
 	}
 	return filepath.Join(home, ".npm")
-}
-
-// npmProgram returns the file of a package that npx would run; "" if the package is not installed.
-func npmProgram(modules string, a npxArguments) string {
-	if a.bin != "" {
-		file := filepath.Join(modules, ".bin", a.bin)
-		if _, err := os.Stat(file); err != nil {
-			return ""
-		}
-		return file
-	}
-	name := packageName(a.packages[0])
-	text, err := os.ReadFile(filepath.Join(modules, name, "package.json"))
-	if err != nil {
-		return ""
-	}
-	var manifest struct {
-		Bin json.RawMessage `json:"bin"`
-	}
-	if json.Unmarshal(text, &manifest) != nil {
-		return ""
-	}
-	var one string
-	var many map[string]string
-	if json.Unmarshal(manifest.Bin, &one) != nil && json.Unmarshal(manifest.Bin, &many) == nil {
-		one = many[filepath.Base(name)]
-		if len(many) == 1 {
-			for _, file := range many {
-				one = file
-			}
-		}
-	}
-	file := filepath.Join(modules, name, one)
-	if one == "" || !isWithin(file, modules) {
-		return ""
-	}
-	return file
 }

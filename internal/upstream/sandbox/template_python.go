@@ -1,9 +1,12 @@
 package sandbox
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"mcpproxy/internal/upstream/pin"
 )
 
 // pythonPlaces prints where Python is installed, without running code of packages (-I -S).
@@ -21,7 +24,7 @@ func pythonLaunch(program string, args, env []string, dir string) (launch, error
 			l.reads = append(l.reads, place)
 		}
 	}
-	for _, place := range filepath.SplitList(variable(env, "PYTHONPATH")) {
+	for _, place := range filepath.SplitList(pin.Variable(env, "PYTHONPATH")) {
 		if filepath.IsAbs(place) {
 			l.reads = append(l.reads, place)
 		}
@@ -41,55 +44,27 @@ func pythonLaunch(program string, args, env []string, dir string) (launch, error
 	return l, nil
 }
 
-// uvFlagsWithValue are the flags of uvx whose value is the next argument.
-var uvFlagsWithValue = []string{"--from", "--with", "--python", "-p", "--index", "--default-index", "--index-url", "--extra-index-url", "--constraints", "--overrides"}
-
 // uvxLaunch returns the launch of a package in uv's cache, or the command that installs it there.
-func uvxLaunch(uvx string, args, env []string, dir string) (launch, error) {
-	var flags []string
-	from, i := "", 0
-	for ; i < len(args) && strings.HasPrefix(args[i], "-"); i++ {
-		name, value, hasValue := strings.Cut(args[i], "=")
-		words := []string{args[i]}
-		if !hasValue && slices.Contains(uvFlagsWithValue, name) {
-			if i++; i >= len(args) {
-				return launch{}, errNotResolved("uvx has %s without a value", name)
-			}
-			value = args[i]
-			words = append(words, value)
-		}
-		if name == "--from" {
-			from = value
-			continue
-		}
-		flags = append(flags, words...)
-	}
-	if i >= len(args) {
-		return launch{}, errNotResolved("uvx names no package")
-	}
-	name, _, _ := strings.Cut(args[i], "@")
-	if from == "" {
-		from = args[i]
-	}
-	python := slices.Concat(flags, []string{"--from", from, "python"})
+func uvxLaunch(uvx string, l pin.Launch, env []string, dir string) (launch, error) {
+	python := slices.Concat(l.Flags, []string{"--from", l.Packages[0], "python"})
 	places, err := ask(env, dir, uvx, slices.Concat([]string{"--offline"}, python, []string{"-I", "-S", "-c", pythonPlaces})...)
 	if err != nil || len(places) != 4 {
 		return launch{install: slices.Concat([]string{uvx}, python, []string{"-c", ""})}, nil
 	}
 	prefix := filepath.Dir(filepath.Dir(places[0]))
-	l, err := programLaunch(filepath.Join(prefix, "bin", name), args[i+1:], env, dir)
+	started, err := programLaunch(filepath.Join(prefix, "bin", l.Bin), l.Args, env, dir)
 	// The files of packages may be links into the cache.
-	l.reads = append(l.reads, prefix, uvCache(env))
-	return l, err
+	started.reads = append(started.reads, prefix, cmp.Or(l.Flag("--cache-dir"), uvCache(env)))
+	return started, err
 }
 
 // uvCache returns uv's cache folder.
 func uvCache(env []string) string {
-	if dir := variable(env, "UV_CACHE_DIR"); dir != "" {
+	if dir := pin.Variable(env, "UV_CACHE_DIR"); dir != "" {
 		return dir
 	}
-	if dir := variable(env, "XDG_CACHE_HOME"); dir != "" {
+	if dir := pin.Variable(env, "XDG_CACHE_HOME"); dir != "" {
 		return filepath.Join(dir, "uv")
 	}
-	return filepath.Join(variable(env, "HOME"), ".cache", "uv")
+	return filepath.Join(pin.Variable(env, "HOME"), ".cache", "uv")
 }

@@ -45,7 +45,14 @@ func TestNpxTemplate(t *testing.T) {
 	// The folder is the one that npx 11 uses. The package is installed now.
 	folder := filepath.Join(home, ".npm", "_npx", "d31b60f46e71f809")
 	write(t, filepath.Join(folder, "node_modules", "@scope/server", "package.json"), `{"bin": {"other": "other.js", "server": "dist/index.js"}}`)
-	script := write(t, filepath.Join(folder, "node_modules", "@scope/server", "dist", "index.js"), "#!/usr/bin/env node\n")
+	write(t, filepath.Join(folder, "node_modules", "@scope/server", "dist", "index.js"), "#!/usr/bin/env node\n")
+	script := filepath.Join(folder, "node_modules", ".bin", "server")
+	if err := os.MkdirAll(filepath.Dir(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../@scope/server/dist/index.js", script); err != nil {
+		t.Fatal(err)
+	}
 	l, err = resolveLaunch("npx", args, env, "")
 	if err != nil || l.install != nil || l.program != node || !slices.Equal(l.args, []string{script, "--root", "/x"}) || !slices.Contains(l.reads, folder) {
 		t.Errorf("%+v, %v", l, err)
