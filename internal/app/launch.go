@@ -150,7 +150,7 @@ func (l *launcher) ListDefinitions(ctx context.Context, s config.Server) (all []
 		return nil, err
 	}
 	spec := l.newUpstreamSpec(l.config(), revealed)
-	spec.Lazy, spec.IdleTimeout, spec.Review = false, 0, true
+	spec.Lazy, spec.IdleTimeout, spec.Review, spec.Auto = false, 0, true, false
 	seen := &trialObserver{changed: make(chan struct{}, 1)}
 	set := compat.NewServerSet(upstream.Options{Observer: seen, MaxMessage: maxMessage, Sandboxes: l.sandboxes})
 	defer func() { err = errors.Join(err, set.Close(context.WithoutCancel(ctx))) }()
