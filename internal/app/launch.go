@@ -210,7 +210,7 @@ func (l *launcher) startTrial(s config.Server, logDir string) (*compat.ServerSet
 		return nil, nil, err
 	}
 	spec := l.newUpstreamSpec(l.config(), revealed)
-	spec.Lazy, spec.IdleTimeout, spec.Review = false, 0, true
+	spec.Lazy, spec.IdleTimeout, spec.Review, spec.Auto = false, 0, true, false
 	seen := &trialObserver{changed: make(chan struct{}, 1)}
 	set := compat.NewServerSet(upstream.Options{Observer: seen, MaxMessage: maxMessage, Sandboxes: l.sandboxes, LogDir: logDir})
 	set.ApplySpecs([]upstream.Spec{spec})

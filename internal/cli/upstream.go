@@ -100,8 +100,11 @@ func sessionText(s ops.ServerView) string {
 	}
 	var able []string
 	for _, k := range s.SessionNeeds {
-		if k.Need == upstream.NeedState {
+		switch k.Need {
+		case upstream.NeedState:
 			return "one for each client: it keeps state for each session"
+		case upstream.NeedCapabilities:
+			return "shared by its clients, except those with sampling, elicitation or roots, because it lists other tools to them"
 		}
 		able = append(able, string(k.Need))
 	}

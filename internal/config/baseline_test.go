@@ -193,7 +193,7 @@ func TestCommandsConfirmOnlyTheirOwnChanges(t *testing.T) {
 		if len(p.asked) != 1 || strings.Join(p.asked[0], "; ") != want {
 			t.Errorf("%s: signed %q, want %q", name, p.asked, want)
 		}
-		f.holds(t, func(c *Config) bool { return c.Server("a").Session == SessionPerClient }, "mcpServers.a.session", "mcpServers.agents")
+		f.holds(t, func(c *Config) bool { return c.Server("a").Session == SessionAuto }, "mcpServers.a.session", "mcpServers.agents")
 	}
 	set := func(key, value string) func() error {
 		return func() error { return f.SetServer(p.permit, "a", key, []byte(value)) }

@@ -103,7 +103,7 @@ func (s *Server) keys() []configKey {
 		{name: "enabled", field: &s.Enabled, grants: on, defaultValue: true, inverse: "disabled"},
 		{name: "quarantined", field: &s.Quarantined, grants: off},
 		{name: "lazy", field: &s.Lazy, grants: never},
-		{name: "session", field: &s.Session, grants: newStrictToLooseRule(string(SessionPerClient), string(SessionAuto), string(SessionShared)), defaultValue: SessionPerClient, oneOf: []string{"auto", "per_client", "shared"}},
+		{name: "session", field: &s.Session, grants: newStrictToLooseRule(string(SessionPerClient), string(SessionAuto), string(SessionShared)), defaultValue: SessionAuto, oneOf: []string{"auto", "per_client", "shared"}},
 		{name: "trust", field: &s.Trust, grants: newStrictToLooseRule(TrustValues()...), oneOf: TrustValues()},
 		{name: "enabled_tools", field: &s.EnabledTools, grants: admits, check: checkPattern, aliases: []string{"enabledTools", "includeTools", "tools"}},
 		{name: "disabled_tools", field: &s.DisabledTools, grants: drops, check: checkPattern, aliases: []string{"disabledTools", "excludeTools"}},

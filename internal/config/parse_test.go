@@ -87,8 +87,8 @@ func TestEverything(t *testing.T) {
 				{"a", tool.Hints{}},
 			}, CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff, InferHints: policy.InferAdvise, Lanes: []ArgumentLaneRule{{Pattern: "run", By: policy.ByShell, Argument: "$.command"}, {Pattern: "manage_*", By: policy.ByAction, Argument: "$.request.operation", Read: []string{"list", "get_*"}, Destructive: []string{"delete"}}}, Ask: policy.AskRules{Write: policy.AskOff, Tools: map[string]string{"move_?": "ask"}, Wait: 10 * time.Second},
 				Sandbox: sandbox.Rules{Mode: sandbox.Container, Read: []string{"/home/me/notes"}, Write: []string{"/srv/notes"}, Network: sandbox.AllNetwork, Image: "docker.io/library/node:22", BestEffort: true}, TrustSandbox: true},
-			{Name: "plain", Protocol: "stdio", Launch: Launch{Command: "x"}, Enabled: true, Session: SessionPerClient, Trust: TrustAuto, Sandbox: sandbox.Rules{Mode: sandbox.Off, Network: sandbox.NoNetwork}},
-			{Name: "github.com", Protocol: "http", Launch: Launch{URL: "https://api.example.com/mcp?x=1", Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}}, EnabledTools: []string{"get_*"}, Session: SessionPerClient, Trust: TrustAuto, Sandbox: sandbox.Rules{Mode: sandbox.Off, Network: sandbox.NoNetwork}},
+			{Name: "plain", Protocol: "stdio", Launch: Launch{Command: "x"}, Enabled: true, Session: SessionAuto, Trust: TrustAuto, Sandbox: sandbox.Rules{Mode: sandbox.Off, Network: sandbox.NoNetwork}},
+			{Name: "github.com", Protocol: "http", Launch: Launch{URL: "https://api.example.com/mcp?x=1", Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}}, EnabledTools: []string{"get_*"}, Session: SessionAuto, Trust: TrustAuto, Sandbox: sandbox.Rules{Mode: sandbox.Off, Network: sandbox.NoNetwork}},
 		},
 		Profiles: []Profile{
 			{Name: "research", Servers: []string{"github.com", "f*"}, Tools: []auth.ToolPatterns{{Server: "github.com", Patterns: []string{"list_*", "get_*"}}, {Server: "f*", Patterns: []string{"compact"}}}, Lanes: []string{"read"}, Ask: policy.AskRules{Destructive: policy.AskOn, Tools: map[string]string{"*:*": "off"}}},

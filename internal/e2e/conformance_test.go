@@ -99,21 +99,22 @@ func TestConformance(t *testing.T) {
 		"http-2025-11-25": map[string]any{"url": urls["2025-11-25"]},
 		"http-2026-07-28": map[string]any{"url": urls["2026-07-28"]},
 		"stdio":           map[string]any{"command": fixture},
-		"auto":            map[string]any{"url": urls["2025-11-25"], "session": "auto"},
+		"http-own":        map[string]any{"url": urls["2025-11-25"], "session": "per_client"},
+		"stdio-own":       map[string]any{"command": fixture, "session": "per_client"},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := startDaemon(t, string(config))
-	d.awaitTools("http-2025-11-25:test_simple_text", "http-2026-07-28:test_simple_text", "stdio:test_simple_text", "auto:test_simple_text")
+	d.awaitTools("http-2025-11-25:test_simple_text", "http-2026-07-28:test_simple_text", "stdio:test_simple_text", "http-own:test_simple_text", "stdio-own:test_simple_text")
 	for revision, scored := range map[string]int{"2025-11-25": 30, "2026-07-28": 37} {
 		direct := conform(t, urls[revision], revision)
 		if len(direct.scored) != scored || len(direct.failing(direct.scored)) > 0 {
 			t.Fatalf("directly: %d scenarios, want %d; these fail: %q", len(direct.scored), scored, direct.failing(direct.scored))
 		}
-		through := []string{"http-" + revision, "stdio"}
+		through := []string{"http-" + revision, "stdio", "stdio-own"}
 		if revision == "2025-11-25" {
-			through = append(through, "auto")
+			through = append(through, "http-own")
 		}
 		for _, upstream := range through {
 			t.Run(revision+" through "+upstream, func(t *testing.T) {

@@ -26,6 +26,7 @@ func stdioServers() map[string]func() *mcptest.Server {
 		"tasks-true":  func() *mcptest.Server { return mcptest.NewTaskServer(true) },
 		"spy":         spy,
 		"gossip":      gossip,
+		"asking":      func() *mcptest.Server { return mcptest.New(mcptest.Options{}, busyTool()) },
 		"zoo":         func() *mcptest.Server { return mcptest.New(mcptest.Options{}, mcptest.SampleTools()...) },
 		"deaf": func() *mcptest.Server {
 			return mcptest.New(mcptest.Options{IgnoreTerm: true}, mcptest.SampleTools()...)

@@ -92,7 +92,7 @@ func TestSessionMovesWithoutLoss(t *testing.T) {
 		word := fmt.Sprint("word ", i)
 		wants(ask(id, word), word)
 	}
-	if n := len(server.Received(mcp.Initialize)); n != 1+len(ids) {
-		t.Errorf("%d sessions with the server, want one for each client, and that of MCPProxy", n)
+	if n := len(server.Received(mcp.Initialize)); n != 2+len(ids) {
+		t.Errorf("%d sessions with the server, want one for each client, and two of MCPProxy, which compares lists", n)
 	}
 }

@@ -23,6 +23,7 @@ type handshaker struct {
 	*serverBase
 	protocolEra atomic.Uint32
 	sse         atomic.Bool // it speaks only the SSE transport
+	asks        bool        // MCPProxy declares the capabilities for questions; used by supervise only
 }
 
 // The detected protocol.
@@ -170,9 +171,9 @@ func errorOffersModern(e *wirejson.RPCError) bool {
 
 // doLegacyHandshake does the legacy handshake.
 func (h *handshaker) doLegacyHandshake(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
-	apps := h.apps.Load()
+	declared := h.declaredCapabilities(h.asks)
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"mcpproxy","version":%s}}`,
-		mcp.Legacy, h.declaredCapabilities(apps), wirejson.AppendString(nil, h.ClientVersion))
+		mcp.Legacy, declared, wirejson.AppendString(nil, h.ClientVersion))
 	reply, err := SendInitialize(ctx, l, &session.Request{Method: mcp.Initialize, Params: params})
 	if err == nil && reply.Error != nil {
 		err = h.ownRequestError(mcp.Initialize, reply.Error)
@@ -184,7 +185,7 @@ func (h *handshaker) doLegacyHandshake(ctx context.Context, l transport.Link) (*
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
-	g.declaredApps = apps
+	g.declared = declared
 	l.SetVersion(g.Version)
 	nctx, cancel := context.WithTimeout(ctx, min(probeTimeout, h.Spec.ConnectTimeLimit()/2))
 	err = l.NotifyServer(nctx, mcp.Initialized, nil)

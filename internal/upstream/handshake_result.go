@@ -19,9 +19,9 @@ type HandshakeResult struct {
 	Instructions string
 
 	hasTools            bool
-	announcesTools      bool // it declares tools/list_changed
-	announcesPrimitives bool // it declares list_changed for prompts or resources
-	declaredApps        bool // MCPProxy declared MCP Apps in initialize
+	announcesTools      bool            // it declares tools/list_changed
+	announcesPrimitives bool            // it declares list_changed for prompts or resources
+	declared            json.RawMessage // capabilities that MCPProxy declared in initialize
 }
 
 // parseInitializeResult parses the result of initialize.

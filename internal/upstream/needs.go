@@ -1,6 +1,10 @@
 package upstream
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -8,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/wirejson"
 )
@@ -18,15 +23,23 @@ type SessionNeed string
 // The needs. The first three are questions that the server asks; they have the name of the capability
 // (mcp.QuestionCapability) and concern the clients that have declared it. NeedState concerns all clients.
 const (
-	NeedSampling    SessionNeed = "sampling"
-	NeedElicitation SessionNeed = "elicitation"
-	NeedRoots       SessionNeed = "roots"
-	NeedState       SessionNeed = "state" // the server keeps state for each session, as a browser does
+	NeedSampling     SessionNeed = "sampling"
+	NeedElicitation  SessionNeed = "elicitation"
+	NeedRoots        SessionNeed = "roots"
+	NeedCapabilities SessionNeed = "capabilities" // the server lists other tools to clients that it can ask
+	NeedState        SessionNeed = "state"        // the server keeps state for each session, as a browser does
 )
 
+// sameList is the prefix of the record that a server lists the same to clients that it can ask and to those that it
+// cannot ask. The digest of the list follows. It is stored like a need, but is none.
+const sameList = "same:"
+
+// maxRecords limits the stored records of a server whose list changes with each start.
+const maxRecords = 10
+
 // questionNeeds are the needs that questions cause. declared is the capability that MCPProxy declares on a shared
-// connection as long as the need is not known. A server behaves differently for clients that it can ask, so the clients
-// that cannot be asked share a connection without the capability as soon as it has asked.
+// connection as long as the need is not known. As soon as the server has asked, the clients that cannot be asked share a
+// connection without the capability, because the server may behave differently for them.
 var questionNeeds = []struct {
 	need     SessionNeed
 	declared json.RawMessage
@@ -38,7 +51,7 @@ var questionNeeds = []struct {
 
 // KnownNeed is a need that a server has.
 type KnownNeed struct {
-	Need  SessionNeed `json:"need" enum:"sampling,elicitation,roots,state"`
+	Need  SessionNeed `json:"need" enum:"sampling,elicitation,roots,capabilities,state"`
 	Since time.Time   `json:"since,omitzero"` // when the server asked; zero if its command shows the need
 }
 
@@ -109,13 +122,18 @@ func (n *sessionNeeds) add(k KnownNeed) bool {
 	return true
 }
 
-// learnNeed records a need of the server.
-func (s *Server) learnNeed(need SessionNeed) {
+// needs returns the known needs without the records of lists.
+func (n *sessionNeeds) needs() []KnownNeed {
+	return slices.DeleteFunc(slices.Clone(n.list()), func(k KnownNeed) bool { return strings.HasPrefix(string(k.Need), sameList) })
+}
+
+// learnNeed records a need of the server. stores is false for a need that may not exist after a restart.
+func (s *Server) learnNeed(need SessionNeed, stores bool) {
 	k := KnownNeed{need, time.Now()}
 	if need == "" || s.needs.has(need) || !s.needs.add(k) {
 		return
 	}
-	if s.NeedLearned != nil {
+	if stores && s.NeedLearned != nil {
 		s.NeedLearned(s.Spec.Name, k)
 	}
 	s.Clients.OnNeedLearned()
@@ -125,32 +143,78 @@ func (s *Server) learnNeed(need SessionNeed) {
 // may use tasks if the server on c supports them: in a shared session, the list of tasks would contain those of other
 // clients.
 func (s *Server) NeedsOwnSession(c *Connection, capabilities json.RawMessage, withTasks bool) bool {
-	for _, k := range s.needs.list() {
-		switch k.Need {
-		case NeedState:
+	if s.needs.has(NeedState) {
+		return true
+	}
+	for _, q := range questionNeeds {
+		if (s.needs.has(q.need) || s.needs.has(NeedCapabilities)) && wirejson.Kind(wirejson.Find(capabilities, string(q.need))) == '{' {
 			return true
-		default:
-			if wirejson.Kind(wirejson.Find(capabilities, string(k.Need))) == '{' {
-				return true
-			}
 		}
 	}
 	return withTasks && wirejson.Find(c.handshakeResult.Capabilities, "tasks") != nil
 }
 
-// declaredCapabilities returns the capabilities that MCPProxy declares to the server on its own connection. apps adds MCP Apps.
-func (b *serverBase) declaredCapabilities(apps bool) json.RawMessage {
+// declaredCapabilities returns the capabilities that MCPProxy declares to the server on its own connection. asks adds those
+// for questions.
+func (b *serverBase) declaredCapabilities(asks bool) json.RawMessage {
 	all := json.RawMessage("{}")
-	if apps {
+	if b.apps.Load() {
 		all = json.RawMessage(mcp.AppsCapabilities)
 	}
-	if !b.Spec.Auto {
-		return all
-	}
 	for _, q := range questionNeeds {
-		if !b.needs.has(q.need) {
+		if asks && !b.needs.has(q.need) {
 			all = wirejson.SetMember(all, string(q.need), q.declared)
 		}
 	}
 	return all
+}
+
+// openSharableConnection opens a connection that clients can share. With Spec.Auto, MCPProxy declares the capabilities for
+// questions, so that the server asks. But some servers list other tools to a client that they can ask. So MCPProxy first
+// connects without these capabilities, ends that connection, and compares: if the server lists the same with them, all
+// clients share. Otherwise MCPProxy declares none, and clients that can be asked have their own sessions. The result is
+// stored, so that a server starts twice only once. Two processes never run at the same time.
+func (s *Server) openSharableConnection(ctx context.Context) (*Connection, []*tool.Definition, error) {
+	if !s.Spec.Auto || s.needs.has(NeedCapabilities) || s.needs.has(NeedState) {
+		return s.openWithinLimit(ctx, false)
+	}
+	records := len(s.needs.list()) - len(s.needs.needs())
+	compared := records > 0
+	c, tools, err := s.openWithinLimit(ctx, compared)
+	if err != nil || c.IsModern() || compared && s.needs.has(listRecord(c, tools)) {
+		return c, tools, err
+	}
+	c.link.Stop(s.stopNow)
+	if compared { // it now lists other tools than when it was compared
+		if c, tools, err = s.openWithinLimit(ctx, false); err != nil {
+			return nil, nil, err
+		}
+		c.link.Stop(s.stopNow)
+	}
+	without := listRecord(c, tools)
+	c, tools, err = s.openWithinLimit(ctx, true)
+	switch {
+	case err == nil && listRecord(c, tools) == without:
+		s.learnNeed(without, records < maxRecords)
+		return c, tools, nil
+	case err == nil:
+		c.link.Stop(s.stopNow)
+	case ctx.Err() != nil:
+		return nil, nil, err
+	}
+	s.learnNeed(NeedCapabilities, err == nil)
+	return s.openWithinLimit(ctx, false)
+}
+
+// listRecord returns the record of what a server lists on a connection.
+func listRecord(c *Connection, tools []*tool.Definition) SessionNeed {
+	g, hash := c.handshakeResult, sha256.New()
+	add := func(part []byte) { hash.Write(append(binary.AppendUvarint(nil, uint64(len(part))), part...)) }
+	add([]byte(g.Version))
+	add([]byte(g.Instructions))
+	add(g.Capabilities)
+	for _, d := range slices.SortedFunc(slices.Values(tools), func(a, b *tool.Definition) int { return strings.Compare(a.ID.Tool, b.ID.Tool) }) {
+		add(d.Raw)
+	}
+	return SessionNeed(sameList + hex.EncodeToString(hash.Sum(nil)[:16]))
 }

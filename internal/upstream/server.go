@@ -54,11 +54,11 @@ type Server struct {
 	open   func() (transport.Link, error) // opens a link that reports to this server
 	shared atomic.Bool                    // new clients share the connection
 
-	primitivesChanged chan struct{} // cap 1: the prompts or resources have changed
-	connectionSuspect chan struct{} // cap 1: check whether the connection works
-	failingChanged    chan struct{} // cap 1: the server has started or stopped failing every call
-	appsDeclared      chan struct{} // cap 1: MCPProxy now declares MCP Apps
-	wasIdle           bool          // since the last connection; used by supervise only
+	primitivesChanged  chan struct{} // cap 1: the prompts or resources have changed
+	connectionSuspect  chan struct{} // cap 1: check whether the connection works
+	failingChanged     chan struct{} // cap 1: the server has started or stopped failing every call
+	declarationChanged chan struct{} // cap 1: MCPProxy now declares other capabilities
+	wasIdle            bool          // since the last connection; used by supervise only
 
 	reviewed bool               // Spec.Review of the last ApplySpecs; guarded by Set.mu
 	cancel   context.CancelFunc // ends supervise
@@ -68,7 +68,7 @@ type Server struct {
 func newServer(spec Spec, around *sharedState, clients func(*Server) ServerClients) *Server {
 	b := newServerBase(spec, around)
 	s := &Server{serverBase: b, handshaker: handshaker{serverBase: b}, listing: newToolListTracker(),
-		primitivesChanged: make(chan struct{}, 1), connectionSuspect: make(chan struct{}, 1), failingChanged: make(chan struct{}, 1), appsDeclared: make(chan struct{}, 1)}
+		primitivesChanged: make(chan struct{}, 1), connectionSuspect: make(chan struct{}, 1), failingChanged: make(chan struct{}, 1), declarationChanged: make(chan struct{}, 1)}
 	s.usageTracker.started, s.usageTracker.idlePolicyChanged = time.Now(), make(chan struct{}, 1)
 	s.usageTracker.idlePolicy.Store(spec.idlePolicy())
 	s.dialer.serverBase, s.dialer.budget = b, transport.NewMemoryBudget(around.MaxMessage, &around.large)
@@ -103,8 +103,14 @@ func (r linkReportReceiver) Notification(method string, params json.RawMessage) 
 
 // QuestionAsked records that clients that can answer questions need their own session.
 func (r linkReportReceiver) QuestionAsked(method string) {
-	r.s.learnNeed(SessionNeed(mcp.QuestionCapability(method)))
+	r.s.learnNeed(SessionNeed(mcp.QuestionCapability(method)), true)
 }
+
+// QuestionRefused is called after MCPProxy has refused a question on the shared connection. From now on it declares no
+// capability for such questions, so that the server does what it does for a client that it cannot ask.
+func (s *Server) QuestionRefused() { trySignal(s.declarationChanged) }
+
+func (r linkReportReceiver) QuestionRefused() { r.s.QuestionRefused() }
 
 func (r linkReportReceiver) NotificationsMissed() {
 	c := r.s.availability.live.Load()

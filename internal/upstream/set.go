@@ -169,7 +169,7 @@ func (s *Set) Deviations(server string) []string {
 // SessionNeeds returns the known needs of a server for which clients get a session of their own.
 func (s *Set) SessionNeeds(server string) []KnownNeed {
 	if sv := s.find(server); sv != nil && sv.Spec.Auto {
-		return sv.needs.list()
+		return sv.needs.needs()
 	}
 	return nil
 }
@@ -312,7 +312,7 @@ func (s *Set) DeclareApps() {
 		return
 	}
 	for _, sv := range *s.servers.Load() {
-		trySignal(sv.appsDeclared)
+		trySignal(sv.declarationChanged)
 	}
 }
 

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
 	"sync"
@@ -108,18 +109,24 @@ func (s *Server) connectInStartSlot(ctx context.Context) (*Connection, error) {
 	return c, err
 }
 
-// connectAndPublish connects and publishes the connection.
-func (s *Server) connectAndPublish(ctx context.Context) (*Connection, error) {
+// openWithinLimit opens a connection within the time limit of one. asks makes MCPProxy declare the capabilities for questions.
+func (s *Server) openWithinLimit(ctx context.Context, asks bool) (*Connection, []*tool.Definition, error) {
 	limit, why := s.Spec.ConnectTimeLimit(), problem.TrustedTextTimeoutErrorf("it took longer than %v", s.Spec.ConnectTimeLimit())
 	if s.Spec.Transport == Stdio { // its start watch limits the time
 		limit = process.LongestStart
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, why)
 	defer cancel()
+	s.handshaker.asks = asks
+	return s.handshaker.openConnection(ctx, s.open, &s.listing.announced)
+}
+
+// connectAndPublish connects and publishes the connection.
+func (s *Server) connectAndPublish(ctx context.Context) (*Connection, error) {
 	clearSignal(s.listing.relist)
 	clearSignal(s.connectionSuspect)
 	start := time.Now()
-	c, tools, err := s.handshaker.openConnection(ctx, s.open, &s.listing.announced)
+	c, tools, err := s.openSharableConnection(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -227,12 +234,12 @@ func (s *Server) maintainConnection(ctx context.Context, c *Connection) error {
 			rest.Reset(s.usageTracker.timeUntilIdle(s.isInUse()))
 		case <-s.failingChanged:
 			s.updateStateFromCallFailures()
-		case <-s.appsDeclared:
+		case <-s.declarationChanged:
 			switch {
 			case c.IsModern():
 				trySignal(s.listing.relist)
 				trySignal(s.primitivesChanged)
-			case !c.handshakeResult.declaredApps:
+			case !bytes.Equal(c.handshakeResult.declared, s.declaredCapabilities(s.asks)):
 				beside.Go(func() { s.restartWhenQuiet(bctx, c) })
 			}
 		case <-s.connectionSuspect:

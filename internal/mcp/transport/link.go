@@ -61,6 +61,8 @@ type Reporter interface {
 	// QuestionAsked reports that the server has sent a question on a shared connection, other than the first for roots that
 	// is not about a request.
 	QuestionAsked(method string)
+	// QuestionRefused reports that no client got such a question.
+	QuestionRefused()
 	// ConnectionDoubtful reports that the connection looks broken and should be checked.
 	ConnectionDoubtful()
 	// Log writes a line to the server's log.

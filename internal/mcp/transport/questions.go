@@ -49,11 +49,15 @@ func (l *linkCore) allowQuestions() {
 func (l *linkCore) routeQuestion(m *wirejson.Message, e session.Event, from *pendingRequest) {
 	if l.Asks && mcp.QuestionCapability(m.Method) != "" {
 		// Many servers ask for roots once, when the connection begins, and work without them.
-		if m.Method != mcp.ListRoots || from != nil || l.roots.Swap(true) {
+		counts := m.Method != mcp.ListRoots || from != nil || l.roots.Swap(true)
+		if counts {
 			l.Reports.QuestionAsked(m.Method)
 		}
 		if isAboutRequest(&e) && l.pending.deliverQuestion(e, from) {
 			return
+		}
+		if counts {
+			l.Reports.QuestionRefused()
 		}
 	}
 	l.postLater(newQuestionRefusal(m, NoCapability))

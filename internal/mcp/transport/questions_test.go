@@ -17,10 +17,12 @@ import (
 // quietReporter receives the reports of a link and keeps the methods of questions.
 type quietReporter struct {
 	Reporter
-	asked []string
+	asked   []string
+	refused int
 }
 
 func (r *quietReporter) QuestionAsked(method string)             { r.asked = append(r.asked, method) }
+func (r *quietReporter) QuestionRefused()                        { r.refused++ }
 func (*quietReporter) Notification(string, json.RawMessage) bool { return false }
 
 // askingLink is a shared link whose stream the test writes, and which keeps the messages to the server.
@@ -111,6 +113,9 @@ func TestQuestionIsAttributed(t *testing.T) {
 		l.wants(t, "a second question for roots", notDeclared)
 		if slices.Contains(l.reports.asked[:asked], "roots/list") || l.reports.asked[asked] != "roots/list" {
 			t.Errorf("reported: %q; want roots with the second question", l.reports.asked)
+		}
+		if l.reports.refused != 4 { // all that no client got, without the first for roots
+			t.Errorf("%d refused questions are reported", l.reports.refused)
 		}
 		l.ask("11", mcp.Ping, "")
 		l.wants(t, "a ping", `"result":{}`)

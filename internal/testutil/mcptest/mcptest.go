@@ -38,6 +38,8 @@ type Options struct {
 	Capabilities string
 	// Other answers requests that the server does not answer itself. It may be nil.
 	Other func(method string, c *Call) (json.RawMessage, error)
+	// OnInitialize is called with the params of initialize, before its answer. It may be nil.
+	OnInitialize func(s *Server, params json.RawMessage)
 
 	// Over HTTP.
 	Events    bool // answers are event streams even without notifications
@@ -154,6 +156,9 @@ func (s *Server) recordMessage(m *wirejson.Message, header map[string][]string) 
 
 // initializeResult returns the result of the handshake.
 func (s *Server) initializeResult(params json.RawMessage) json.RawMessage {
+	if s.opt.OnInitialize != nil {
+		s.opt.OnInitialize(s, params)
+	}
 	version := s.opt.Protocol
 	if version == "" {
 		version, _ = wirejson.String(wirejson.Find(params, "protocolVersion"))

@@ -11,6 +11,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -83,21 +85,36 @@ func quiz() *mcptest.Server {
 	return s
 }
 
-// overSSE serves the one client of a server over the transport of 2024-11-05.
+// picky is a server that lists another tool, ask, to a client that it can ask.
+func picky() *mcptest.Server {
+	all := slices.DeleteFunc(mcptest.SampleTools(), func(t mcptest.Tool) bool { return t.Definition != mcptest.ToolDefinition("pid") })
+	return mcptest.New(mcptest.Options{OnInitialize: func(s *mcptest.Server, params json.RawMessage) {
+		if wirejson.Find(wirejson.Find(params, "capabilities"), "elicitation") != nil {
+			s.SetTools(append(slices.Clone(all), mcptest.Tool{Definition: mcptest.ToolDefinition("ask"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+				answer, err := c.SendRequest(mcp.Elicit, json.RawMessage(`{"message":"?"}`))
+				return fmt.Appendf(nil, `{"content":[{"type":"text","text":%s}]}`, wirejson.Find(answer.Result, "said")), err
+			}})...)
+		}
+	}}, all...)
+}
+
+// overSSE serves a server with one client at a time over the transport of 2024-11-05.
 func overSSE(s *mcptest.Server) http.Handler {
-	toServer, lines := io.Pipe()
+	var current atomic.Pointer[io.PipeWriter]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			body, _ := io.ReadAll(r.Body)
 			w.WriteHeader(http.StatusAccepted)
 			w.(http.Flusher).Flush()
-			_, _ = lines.Write(append(body, '\n'))
+			_, _ = current.Load().Write(append(body, '\n'))
 			return
 		}
 		if r.Header.Get("Mcp-Session-Id") != "" {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
+		toServer, lines := io.Pipe()
+		current.Store(lines)
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "event: endpoint\ndata: /mcp\n\n")
 		w.(http.Flusher).Flush()
@@ -273,6 +290,9 @@ func TestNeedIsLearned(t *testing.T) {
 	f.ApplySpecs([]Spec{spec})
 	f.untilReady(t, "stdio", 0)
 	a, b, mute := f.player(t, "stdio", "a", canElicit), f.player(t, "stdio", "b", canElicit), f.player(t, "stdio", "mute", `{"sampling":{}}`)
+	if state, _ := f.State("stdio"); state.Restarts != 0 {
+		t.Errorf("%d reconnects before the first question", state.Restarts)
+	}
 	one := a.must("pid", "")
 	if b.must("pid", "") != one || mute.must("pid", "") != one {
 		t.Error("the clients have several processes")
@@ -287,18 +307,26 @@ func TestNeedIsLearned(t *testing.T) {
 	if got := a.must("ask", "y"); got != a.answer("y") {
 		t.Errorf("in a session of its own: %q", got)
 	}
-	pids := []string{one, a.must("pid", ""), b.must("pid", "")}
-	if slices.Sort(pids); len(slices.Compact(pids)) != 3 || mute.must("pid", "") != one {
+	f.untilReady(t, "stdio", 1) // the client that could not be asked continues on a connection without the capability
+	again := mute.must("pid", "")
+	pids := []string{one, again, a.must("pid", ""), b.must("pid", "")}
+	if slices.Sort(pids); len(slices.Compact(pids)) != 4 {
 		t.Errorf("the processes are %q", pids)
 	}
 	if got := mute.must("ask", "z"); got != refused {
 		t.Errorf("a client without the capability: %q", got)
 	}
+	if mute.must("pid", "") != again {
+		t.Error("the server was restarted again")
+	}
 	mu.Lock()
-	if !slices.Equal(learned, []string{"stdio elicitation"}) {
+	if len(learned) != 2 || !strings.HasPrefix(learned[0], "stdio same:") || learned[1] != "stdio elicitation" {
 		t.Errorf("learned %q", learned)
 	}
 	mu.Unlock()
+	if known := f.SessionNeeds("stdio"); len(known) != 1 || known[0].Need != upstream.NeedElicitation {
+		t.Errorf("the needs are %v", known)
+	}
 
 	spec.Env = map[string]string{"OTHER": "launch"}
 	for k, v := range stdioSpec(t, "stdio", "quiz").Env {
@@ -306,13 +334,84 @@ func TestNeedIsLearned(t *testing.T) {
 	}
 	spec.Needs = []upstream.KnownNeed{{Need: upstream.NeedElicitation}}
 	f.ApplySpecs([]Spec{spec})
-	f.until(t, "the new server is ready", func() bool { s := f.last("stdio"); return s.Phase == Ready && fmt.Sprint(s.PID) != one })
+	f.until(t, "the new server is ready", func() bool { s := f.last("stdio"); return s.Phase == Ready && fmt.Sprint(s.PID) != again })
 	shared := f.pidOf("stdio")
 	if c := f.player(t, "stdio", "c", canElicit); c.must("pid", "") == fmt.Sprint(shared) {
 		t.Error("the known need has no effect")
 	}
 	if c := f.player(t, "stdio", "d", `{"roots":{}}`); c.must("pid", "") != fmt.Sprint(shared) {
 		t.Error("a client without the need has a process")
+	}
+}
+
+// TestListsByCapabilities: a server lists another tool to clients that it can ask. The clients that it cannot ask share a
+// process and see what they see on their own. Each of the others has its own process, with the tool. This is stored, so the
+// server starts once from then on.
+func TestListsByCapabilities(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	learned := map[string][]upstream.KnownNeed{}
+	f := newFixture(t, func(o *Options) {
+		o.NeedLearned = func(server string, k upstream.KnownNeed) {
+			mu.Lock()
+			defer mu.Unlock()
+			learned[server] = append(learned[server], k)
+		}
+	})
+	dir, specs := t.TempDir(), []Spec{stdioSpec(t, "picky", "picky"), stdioSpec(t, "quiz", "quiz")}
+	for i := range specs {
+		specs[i].Auto = true
+		specs[i].Args, specs[i].Command = []string{"-c", `echo started >> "$0"; exec "$1"`, filepath.Join(dir, specs[i].Name), specs[i].Command}, "sh"
+	}
+	starts := func(server string) int {
+		text, _ := os.ReadFile(filepath.Join(dir, server)) // none before the first start
+		return bytes.Count(text, []byte("started"))
+	}
+	process := func(server string) int { state, _ := f.State(server); return state.PID }
+	list := func(p *player) string {
+		reply, err := p.f.Relay(t.Context(), p.server, p.c, session.Request{ID: json.RawMessage("2"), Method: mcp.ListTools})
+		if err != nil || reply.Error != nil {
+			t.Fatal(err, reply.Error)
+		}
+		return string(reply.Result)
+	}
+	own := newFixture(t)
+	perClient := stdioSpec(t, "own", "picky")
+	own.ApplySpecs([]Spec{perClient})
+	own.untilReady(t, "own", 0)
+	alone := list(own.player(t, "own", "alone", `{}`))
+	for round, want := range []map[string]int{{"picky": 3, "quiz": 2}, {"picky": 1, "quiz": 1}} {
+		before := map[string]int{"picky": starts("picky"), "quiz": starts("quiz")}
+		was := map[string]int{"picky": process("picky"), "quiz": process("quiz")}
+		f.ApplySpecs(specs)
+		for _, s := range specs {
+			f.until(t, s.Name+" is ready", func() bool { return f.last(s.Name).Phase == Ready && f.last(s.Name).PID != was[s.Name] })
+			if n := starts(s.Name) - before[s.Name]; n != want[s.Name] {
+				t.Errorf("%s, round %d: %d starts", s.Name, round, n)
+			}
+		}
+		shared := fmt.Sprint(f.pidOf("picky"))
+		for range 2 {
+			if p := f.player(t, "picky", "mute", `{}`); p.must("pid", "") != shared || list(p) != alone {
+				t.Errorf("round %d: a client without capabilities has its own process, or sees %s", round, list(p))
+			}
+			p := f.player(t, "picky", "able", canElicit)
+			if got := p.must("ask", ""); got != "able says ?" || p.must("pid", "") == shared {
+				t.Errorf("round %d: a client that can be asked: %q", round, got)
+			}
+			if f.player(t, "quiz", "able", canElicit).must("pid", "") != fmt.Sprint(f.pidOf("quiz")) {
+				t.Errorf("round %d: a client has its own process without a need", round)
+			}
+		}
+		mu.Lock()
+		if p, q := learned["picky"], learned["quiz"]; len(p) != 1 || p[0].Need != upstream.NeedCapabilities || len(q) != 1 {
+			t.Errorf("round %d: learned %v and %v", round, p, q)
+		}
+		for i := range specs {
+			specs[i].Needs = learned[specs[i].Name]
+			specs[i].ConnectTimeout = patience // another launch
+		}
+		mu.Unlock()
 	}
 }
 

@@ -170,6 +170,17 @@ func (c *serverClients) EndSessions(what upstream.SessionsToEnd) {
 	}
 }
 
+// needsLegacySession reports whether a legacy client needs a session of its own with a server on a modern connection. A
+// server that supports both protocols may ask a legacy client things that it cannot ask in the modern protocol. Over HTTP, a
+// session costs no process.
+func (c *serverClients) needsLegacySession(on *upstream.Connection, initialize *session.Request) bool {
+	if !c.sv.Spec.Auto || c.modernOnly.Load() {
+		return false
+	}
+	capabilities := wirejson.Find(initialize.Params, "capabilities")
+	return c.sv.Spec.Transport != upstream.Stdio || declaresAnyQuestion(capabilities) || c.sv.NeedsOwnSession(on, capabilities, !initialize.WithoutTasks)
+}
+
 // openSession opens a session of the server's kind. If the server rejects initialize, the
 // session is nil and the reply has the error.
 func (c *serverClients) openSession(ctx context.Context, initialize *session.Request) (*Session, session.Reply, error) {
@@ -179,8 +190,9 @@ func (c *serverClients) openSession(ctx context.Context, initialize *session.Req
 		switch {
 		case err != nil:
 			return nil, session.Reply{}, c.sv.ToProblem(ctx, initialize, err)
-		case on.IsModern(): // modern servers have one connection for all anyway
+		case on.IsModern() && !c.needsLegacySession(on, initialize): // modern servers have one connection for all anyway
 			return c.openSessionOfKind(ctx, initialize, kindBridged)
+		case on.IsModern():
 		case !c.sv.Spec.Auto:
 			return c.openSessionOfKind(ctx, initialize, kindShared)
 		case !c.sv.NeedsOwnSession(on, wirejson.Find(initialize.Params, "capabilities"), !initialize.WithoutTasks):

@@ -40,6 +40,7 @@ func servers() map[string]func() *mcptest.Server {
 		"turncoat": func() *mcptest.Server { return turncoat(mcptest.Options{}) },
 		"club":     club,
 		"quiz":     quiz,
+		"picky":    picky,
 		"chatter":  func() *mcptest.Server { return mcptest.New(mcptest.Options{}, chatterTool()) },
 	}
 }

@@ -120,6 +120,11 @@ func (h *heldRequest) receiveEvent(run context.Context, e session.Event) {
 	}
 }
 
+// declaresAnyQuestion reports whether these capabilities allow any server requests.
+func declaresAnyQuestion(capabilities json.RawMessage) bool {
+	return declaresQuestion(capabilities, mcp.Elicit) || declaresQuestion(capabilities, mcp.CreateMessage) || declaresQuestion(capabilities, mcp.ListRoots)
+}
+
 // declaresQuestion reports whether these capabilities allow server requests with this method.
 func declaresQuestion(capabilities json.RawMessage, method string) bool {
 	capability := mcp.QuestionCapability(method)

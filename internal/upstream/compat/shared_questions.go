@@ -69,6 +69,7 @@ func (l *sharedClient) askClient(ctx context.Context, c *upstream.Connection, of
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTime)
 		defer cancel()
 		_ = c.AnswerQuestion(limited, bytes.Clone(e.ID), session.Reply{Error: transport.NoCapability}) // a lost link ends the request itself
+		l.sharing.sv.QuestionRefused()
 		return
 	}
 	e.ID = id

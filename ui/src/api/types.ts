@@ -78,7 +78,7 @@ export interface EventRecord { id: string; type: ActivityRecord["type"]; status:
 // ── Servers ── GET /servers, GET /servers/{name} plus members
 export interface Server {
   name: string; protocol: "stdio" | "http" | "sse"; enabled: boolean; quarantined: boolean; stage?: "launch" | "definitions"; trust?: string; proposed_by?: string;
-  state: "stopped" | "connecting" | "ready" | "failed" | "idle" | "needs_login" | "needs_secret" | "needs_variable"; tool_count: number; lazy?: boolean; session?: "auto" | "per_client" | "shared"; session_needs?: { need: "sampling" | "elicitation" | "roots" | "state"; since?: string }[]; hint?: string; needs_login?: boolean; login?: ServerLogin; detail?: string;
+  state: "stopped" | "connecting" | "ready" | "failed" | "idle" | "needs_login" | "needs_secret" | "needs_variable"; tool_count: number; lazy?: boolean; session?: "auto" | "per_client" | "shared"; session_needs?: { need: "sampling" | "elicitation" | "roots" | "capabilities" | "state"; since?: string }[]; hint?: string; needs_login?: boolean; login?: ServerLogin; detail?: string;
   step?: string; step_since?: string; ahead?: number; trouble?: string /* what keeps a package manager from fetching it now */; last_error?: string; last_error_at?: string; failure?: string; tools?: Record<string, number>;
   offers?: Record<string, { total: number; waiting?: number }>; command?: string; args?: string[]; url?: string; pid?: number; restarts?: number; since?: string; retry_at?: string;
   protocol_version?: string; server_info?: { name?: string; version?: string }; warnings?: string[];

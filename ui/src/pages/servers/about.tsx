@@ -111,6 +111,7 @@ function sharing(s: Server): string {
   const needs = (s.session_needs ?? []).map((n) => n.need);
   if (s.session === "per_client") return "one session each";
   if (needs.includes("state")) return "one session each, because the server keeps state for each session";
+  if (needs.includes("capabilities")) return "share one session, except those with sampling, elicitation or roots, because the server lists other tools to them";
   return needs.length ? `share one session, except those with ${needs.join(" or ")}, because the server asks for it` : "share one session";
 }
 
