@@ -66,6 +66,10 @@ func (r *ArgumentRule) classifyValue(value []byte) (worst verdict) {
 // classifySiblings classifies other members that change the meaning of the argument.
 func (r *ArgumentRule) classifySiblings(args json.RawMessage) (worst verdict) {
 	switch r.By {
+	case policy.BySQL:
+		return r.classifyOtherTexts(args, "sql")
+	case policy.ByGraphQL:
+		return r.classifyOtherTexts(args, "graphql")
 	case policy.ByHTTP:
 		if mayOverrideMethod(strings.ToLower(string(args))) {
 			return unparseableVerdict("a method that is overridden")
@@ -75,5 +79,30 @@ func (r *ArgumentRule) classifySiblings(args json.RawMessage) (worst verdict) {
 		b.walk(args, r.argumentPath())
 		return b.worst
 	}
+	return worst
+}
+
+// classifyOtherTexts classifies other members that, by their names, contain such a text too.
+func (r *ArgumentRule) classifyOtherTexts(args json.RawMessage, kind string) (worst verdict) {
+	if wirejson.Kind(args) != '{' {
+		return worst
+	}
+	own, judged := r.argumentPath()[0], 0
+	_ = wirejson.EachMember(args, func(name, value []byte) error {
+		lower := strings.ToLower(string(name))
+		if string(name) == own || len(value) <= 2 || !detectWords()[kind][lower] && !detectWords()[kind+" perhaps"][lower] {
+			return nil
+		}
+		if texts, ok := textOrTexts(value); ok {
+			if judged += len(texts); judged > maxNeighbours {
+				worst = worst.worseOf(tooManyNeighbours)
+				return nil
+			}
+			for _, text := range texts {
+				worst = worst.worseOf(r.classifyText(text))
+			}
+		}
+		return nil
+	})
 	return worst
 }

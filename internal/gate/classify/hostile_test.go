@@ -12,7 +12,17 @@ import (
 
 // TestHostileLines checks that a line that only looks like a read never gets a less dangerous lane than its effect.
 func TestHostileLines(t *testing.T) {
-	text, err := os.ReadFile("testdata/hostile.txt")
+	testHostile(t, "testdata/hostile.txt", classifyShell)
+}
+
+// TestHostileStatements checks the same for SQL, including lines that a client of the database executes.
+func TestHostileStatements(t *testing.T) {
+	testHostile(t, "testdata/hostile-sql.txt", classifySQL)
+}
+
+func testHostile(t *testing.T, file string, classify func(string) verdict) {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +31,7 @@ func TestHostileLines(t *testing.T) {
 		want := map[string]policy.Operation{"write": policy.Write, "destructive": policy.Destructive}[s.Head]
 		for _, line := range s.Lines {
 			line := unescape.Replace(line)
-			if v := classifyShell(line); v.Operation < want {
+			if v := classify(line); v.Operation < want {
 				t.Errorf("%q: %s, want %s", line, v.Operation, want)
 			}
 		}
@@ -73,6 +83,18 @@ func TestArgumentsNextToACommand(t *testing.T) {
 		if got := c.rule.Classify(json.RawMessage(c.args)); got.Operation != c.want && (got.Operation < c.want || c.want == policy.Read) {
 			t.Errorf("%s: %s (%s), want %s", c.args, got.Operation, got.Word, c.want)
 		}
+	}
+	sql, graphql := ArgumentRule{By: policy.BySQL, Argument: "$.sql"}, ArgumentRule{By: policy.ByGraphQL, Argument: "$.query"}
+	for args, want := range map[string]policy.Operation{
+		`{"sql":"SELECT 1","query":"DROP TABLE x"}`: policy.Destructive, `{"sql":"SELECT 1","Statements":["SELECT 1","UPDATE t SET a=1"]}`: policy.Write,
+		`{"sql":"SELECT 1","statements":["` + strings.Repeat(`SELECT 1","`, maxNeighbours) + `SELECT 1"]}`: policy.Destructive, `{"sql":"SELECT 1","name":"DROP TABLE x","query":""}`: policy.Read,
+	} {
+		if got := sql.Classify(json.RawMessage(args)); got.Operation != want {
+			t.Errorf("%s: %s (%s), want %s", args, got.Operation, got.Word, want)
+		}
+	}
+	if got := graphql.Classify(json.RawMessage(`{"query":"{ a }","mutation":"mutation { b }"}`)); got.Operation != policy.Write {
+		t.Errorf("a mutation next to a query: %s", got.Operation)
 	}
 	http := ArgumentRule{By: policy.ByHTTP, Argument: "$.method"}
 	for _, args := range []string{`{"method":"GET","headers":{"X-HTTP-Method\u002dOverride":"DELETE"}}`, `{"method":"GET","headers":["X-HTTP-Method: PUT"]}`, `{"method":"GET","url":"https://h/?_method=delete"}`} {

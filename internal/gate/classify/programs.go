@@ -22,10 +22,14 @@ type commandArg struct {
 	text string // the known part
 	// known reports whether text is complete. Otherwise the argument may be any text with this prefix.
 	known bool
+	// splits reports whether the argument may become several words. Only the first one has the prefix.
+	splits bool
 }
 
-// mayExpandToOption reports whether an unknown argument may be an option.
-func (a commandArg) mayExpandToOption() bool { return !a.known && (a.text == "" || a.text[0] == '-') }
+// mayExpandToOption reports whether an unknown argument may be an option, or contain one.
+func (a commandArg) mayExpandToOption() bool {
+	return !a.known && (a.splits || a.text == "" || a.text[0] == '-')
+}
 
 // commandRule is a line of shell.txt or cli.txt: verbs and conditions.
 type commandRule struct {
@@ -186,7 +190,7 @@ func parseRuleFields(fields []string) (names []string, r commandRule) {
 
 // classify returns the verdict for a program with these arguments.
 func (p *knownProgram) classify(args []commandArg) verdict {
-	if p.verbs && len(args) == 1 && args[0] == (commandArg{"--version", true}) {
+	if p.verbs && len(args) == 1 && args[0].known && (args[0].text == "--version" || strings.EqualFold(args[0].text, "-v")) {
 		return readVerdict
 	}
 	var room [maxVerbs]string

@@ -132,6 +132,8 @@ func (l *shellLineClassifier) classifyNode(n syntax.Node) verdict {
 			}
 		}
 		return readVerdict
+	case *syntax.Word:
+		return classifyZshExpansion(n)
 	case *syntax.CoprocClause, *syntax.TestDecl:
 		return unparseableVerdict("a form that is not read")
 	case *syntax.SglQuoted:
@@ -170,6 +172,22 @@ func classifyExpansion(p *syntax.ParamExp) verdict {
 	return verdict{}
 }
 
+// classifyZshExpansion classifies $~x, $=x and $^x, with which zsh evaluates the value of a variable.
+func classifyZshExpansion(w *syntax.Word) verdict {
+	literal := ""
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			literal += lit.Value
+		} else {
+			literal += " "
+		}
+	}
+	if strings.Contains(literal, "$~") || strings.Contains(literal, "$=") || strings.Contains(literal, "$^") {
+		return unparseableVerdict("an expansion of zsh")
+	}
+	return verdict{}
+}
+
 // classifyAssignment classifies an assignment, before a command or alone.
 func (l *shellLineClassifier) classifyAssignment(a *syntax.Assign) verdict {
 	switch {
@@ -184,10 +202,15 @@ func (l *shellLineClassifier) classifyAssignment(a *syntax.Assign) verdict {
 // classifySettingVariable classifies the assignment of a variable.
 func (l *shellLineClassifier) classifySettingVariable(name string) verdict {
 	lower := strings.ToLower(name) == name
-	if l.variables[name] || lower && !l.tied[name] && !strings.HasSuffix(name, "proxy") && !strings.HasPrefix(name, "npm_config") {
+	if l.variables[name] || lower && !l.tied[name] && !strings.HasSuffix(name, "proxy") && !setsPackageManager(name) {
 		return verdict{}
 	}
 	return writeVerdict(name + "=")
+}
+
+// setsPackageManager reports whether a variable is a setting of npm, pnpm or yarn, which read them in lower case.
+func setsPackageManager(name string) bool {
+	return strings.HasPrefix(name, "npm_") || strings.HasPrefix(name, "pnpm_") || strings.HasPrefix(name, "yarn_")
 }
 
 // classifyDefaultAssignment classifies ${x:=y}, which sets x.
@@ -207,7 +230,7 @@ func (l *shellLineClassifier) classifyRedirect(r *syntax.Redirect) verdict {
 	to := toCommandArg(r.Word)
 	switch {
 	case r.Op == syntax.RdrIn && to.known && !strings.HasPrefix(to.text, "/dev/tcp/") && !strings.HasPrefix(to.text, "/dev/udp/"),
-		r.Op == syntax.RdrIn && !to.known && to.text != "" && !strings.HasPrefix(to.text, "/dev"),
+		r.Op == syntax.RdrIn && !to.known && !strings.HasPrefix(to.text, "/dev") && !strings.HasPrefix("/dev", to.text),
 		r.Op == syntax.RdrIn && isProcessSubstitution(r.Word),
 		r.Op == syntax.DplOut && to.known && strings.Trim(to.text, "0123456789-") == "",
 		to.known && l.sinks[to.text]:
@@ -287,11 +310,27 @@ func (l *shellLineClassifier) classifyByName(name string, args []commandArg, giv
 		return p.classify(args).worseOf(classifyCurl(args))
 	case name == "read":
 		return p.classify(args).worseOf(l.classifyReadBuiltin(args))
+	case name == "gh":
+		return p.classify(args).worseOf(classifyMethodOverride(args))
 	case name == "tar" && len(args) > 0 && args[0].known && !strings.HasPrefix(args[0].text, "-"):
-		args = slices.Clone(args)
-		args[0].text = "-" + args[0].text
+		args = splitOldOptions(p, args)
 	}
 	return p.classify(args)
+}
+
+// splitOldOptions returns arguments of tar with its old options, such as tf, as separate ones: their values follow in
+// the order of the letters.
+func splitOldOptions(p *knownProgram, args []commandArg) []commandArg {
+	letters, rest := args[0].text, args[1:]
+	var split []commandArg
+	for _, c := range []byte(letters) {
+		split = append(split, commandArg{text: "-" + string(c), known: true})
+		next, _, ok := p.reads[0].options.parseArgument("-" + string(c))
+		if ok && next && len(rest) > 0 {
+			split, rest = append(split, rest[0]), rest[1:]
+		}
+	}
+	return append(split, rest...)
 }
 
 // findDestructiveAmong searches the arguments of a command that runs another one, as words or as the text of a shell.

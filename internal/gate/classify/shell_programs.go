@@ -19,19 +19,30 @@ func (l *shellLineClassifier) classifyReadBuiltin(args []commandArg) (worst verd
 // classifyCurl classifies the addresses, headers and methods of curl, which the list of options does not cover.
 func classifyCurl(args []commandArg) (worst verdict) {
 	for i, a := range args {
-		lower := strings.ToLower(a.text)
+		header := i > 0 && slices.Contains(curlHeaders, args[i-1].text) && a.known
 		switch {
-		case mayBeOtherScheme(a):
+		case !header && mayBeOtherScheme(a):
 			worst = worst.worseOf(writeVerdict("curl of what is no plain address"))
-		case strings.Contains(lower, "method-override") || strings.Contains(lower, "x-http-method"):
-			worst = worst.worseOf(writeVerdict("a method that is overridden"))
-			if strings.Contains(lower, "delete") {
-				worst = worst.worseOf(destructiveVerdict("a method that is overridden"))
-			}
 		case strings.Contains(a.text, "%output") || strings.HasPrefix(a.text, "@") || strings.HasPrefix(a.text, "-H@") || strings.HasPrefix(a.text, "-w@") || strings.Contains(a.text, "=@"):
 			worst = worst.worseOf(writeVerdict("curl " + a.text))
 		}
 		worst = worst.worseOf(classifyCurlMethod(a.text, args[i+1:]))
+	}
+	return worst.worseOf(classifyMethodOverride(args))
+}
+
+// curlHeaders are the options of curl whose value is a header.
+var curlHeaders = []string{"-H", "--header", "-e", "--referer", "-A", "--user-agent"}
+
+// classifyMethodOverride classifies a header that overrides the HTTP method.
+func classifyMethodOverride(args []commandArg) (worst verdict) {
+	for _, a := range args {
+		if lower := strings.ToLower(a.text); strings.Contains(lower, "method-override") || strings.Contains(lower, "x-http-method") {
+			worst = worst.worseOf(writeVerdict("a method that is overridden"))
+			if strings.Contains(lower, "delete") {
+				worst = worst.worseOf(destructiveVerdict("a method that is overridden"))
+			}
+		}
 	}
 	return worst
 }
@@ -58,9 +69,13 @@ func classifyCurlMethod(option string, rest []commandArg) verdict {
 
 // mayBeOtherScheme reports whether an argument of curl may be an address with another scheme than HTTP.
 func mayBeOtherScheme(a commandArg) bool {
-	scheme, _, found := strings.Cut(a.text, "://")
-	return !a.known || found && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")
+	scheme, _, found := strings.Cut(a.text, ":/")
+	host, _, _ := strings.Cut(strings.ToLower(a.text), ".")
+	return !a.known || found && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") || slices.Contains(curlGuesses, host)
 }
+
+// curlGuesses are the first labels of host names from which curl guesses another scheme than HTTP.
+var curlGuesses = []string{"ftp", "dict", "ldap", "imap", "smtp", "pop3"}
 
 // classifyShellInvocation classifies a shell that runs a text: sh -c.
 func (l *shellLineClassifier) classifyShellInvocation(name string, args []commandArg) verdict {
@@ -155,7 +170,7 @@ func markReplacedAsUnknown(args []commandArg, text string) []commandArg {
 	args = slices.Clone(args)
 	for i, a := range args {
 		if at := strings.Index(a.text, text); at >= 0 {
-			args[i] = commandArg{a.text[:at], false}
+			args[i] = commandArg{text: a.text[:at]}
 		}
 	}
 	return args
@@ -177,9 +192,12 @@ func (l *shellLineClassifier) classifyFind(p *knownProgram, args []commandArg) v
 		if len(inner) == 0 {
 			return unparseableVerdict("find " + args[i].text)
 		}
+		if hidden := slices.IndexFunc(inner, func(a commandArg) bool { return !a.known && (a.splits || a.text == "") }); hidden >= 0 && slices.ContainsFunc(inner[hidden:], isFindAction) {
+			return unparseableVerdict("find " + args[i].text + " with an unknown end") // the argument may be the ; that ends the command
+		}
 		for at := range inner {
 			if inner[at].text == "{}" {
-				inner[at] = commandArg{"./", false} // results start with the directory in which the search started
+				inner[at] = commandArg{text: "./"} // results start with the directory in which the search started
 			} else if strings.Contains(inner[at].text, "{}") {
 				inner[at] = commandArg{}
 			}
@@ -190,10 +208,25 @@ func (l *shellLineClassifier) classifyFind(p *knownProgram, args []commandArg) v
 	return p.classify(plain).worseOf(worst)
 }
 
+// isFindAction reports whether an argument is an action of find that does more than print.
+func isFindAction(a commandArg) bool {
+	return slices.ContainsFunc([]string{"-exec", "-ok", "-delete", "-fprint", "-fls"}, func(action string) bool { return strings.HasPrefix(a.text, action) })
+}
+
+// A script of sed that only prints: commands, each with an optional address. Neither a bracket expression nor the
+// replacement contains the delimiter, because not every sed reads a delimiter in brackets as one.
 var (
-	sedReads = regexp.MustCompile(`^\s*((\d+|\$|/[^/\\]*/)(\s*,\s*[+~]?(\d+|\$|/[^/\\]*/))?\s*!?\s*)?([pdqQ=lDGHxnN]|s/([^/\\]|\\[^\n])*/([^/\\\n]|\\[^\n])*/[gpiI0-9]*)\s*;?\s*$`)
-	sedBars  = regexp.MustCompile(`^s(\|([^|\\]|\\[^\n])*\|([^|\\\n]|\\[^\n])*\||#([^#\\]|\\[^\n])*#([^#\\\n]|\\[^\n])*#)[gpiI0-9]*$`)
-	awkWrite = regexp.MustCompile(`[|@]|system|getline|close|fflush|include|load|/inet|ENVIRON\s*\[`)
+	sedPart = func(delimiter string) string {
+		return `([^` + delimiter + `\\\[\n]|\\[^\n]|\[\^?\]?[^` + delimiter + `\]\n]*\])*`
+	}
+	sedReplace = func(delimiter string) string {
+		d := regexp.QuoteMeta(delimiter)
+		return `s` + d + sedPart(d) + d + `([^` + d + `\\\n]|\\[^\n])*` + d + `[gpiIM0-9]*`
+	}
+	sedPlace   = `(\d+|\$|/` + sedPart("/") + `/I?)`
+	sedCommand = `(` + sedPlace + `(\s*,\s*([+~]\d+|` + sedPlace + `))?\s*!?\s*)?([pd=lDGHPhgxnN]|[qQ]\d*|` + sedReplace("/") + `|` + sedReplace("|") + `|` + sedReplace("#") + `|` + sedReplace(",") + `)`
+	sedReads   = regexp.MustCompile(`^\s*` + sedCommand + `(\s*[;\n]\s*` + sedCommand + `)*\s*;?\s*$`)
+	awkWrite   = regexp.MustCompile(`[|@]|system|getline|close|fflush|include|load|/inet|ENVIRON\s*\[`)
 )
 
 // classifySedOrAwk classifies the program of sed or awk.
@@ -205,19 +238,25 @@ func classifySedOrAwk(name string, args []commandArg) verdict {
 		case a.mayExpandToOption():
 			return unparseableVerdict(name + " of what is not known")
 		case len(a.text) > 1 && a.text[0] == '-':
-			switch {
-			case name == "sed" && (a.text == "-n" || a.text == "-E" || a.text == "-r" || a.text == "-s"):
-			case name != "sed" && strings.HasPrefix(a.text, "-F"):
-				if a.text == "-F" {
-					i++
+			switch flags := strings.Trim(a.text[1:], "nErsuz"); {
+			case name == "sed" && flags == "":
+			case name == "sed" && flags == "e" && strings.HasSuffix(a.text, "e"):
+				if i++; i >= len(args) || !args[i].known || !sedReads.MatchString(args[i].text) {
+					return unparseableVerdict(name + " with a program that is not read")
 				}
-			case name != "sed" && a.text == "-v":
-				i++
+				known = true
+			case name != "sed" && strings.HasPrefix(a.text, "-F") || name != "sed" && a.text == "-v":
+				if len(a.text) > 2 {
+					continue
+				}
+				if i++; i < len(args) && !args[i].known {
+					return unparseableVerdict(name + " of what is not known")
+				}
 			default:
 				return writeVerdict(name + " " + a.text)
 			}
 		case known:
-		case !a.known, name == "sed" && !sedReads.MatchString(a.text) && !sedBars.MatchString(a.text), name != "sed" && awkWrites(a.text):
+		case !a.known, name == "sed" && !sedReads.MatchString(a.text), name != "sed" && awkWrites(a.text):
 			return unparseableVerdict(name + " with a program that is not read")
 		default:
 			known = true

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -16,9 +17,11 @@ func toCommandArg(w *syntax.Word) commandArg {
 	var room [4]string
 	text, known := room[:0], true
 	add := func(s string, all bool) { text, known = append(text, s), all }
+	splits := false
 	for _, p := range w.Parts {
+		splits = splits || maySplit(p)
 		if !known {
-			break
+			continue
 		}
 		switch p := p.(type) {
 		case *syntax.Lit:
@@ -39,7 +42,22 @@ func toCommandArg(w *syntax.Word) commandArg {
 			known = false
 		}
 	}
-	return commandArg{strings.Join(text, ""), known}
+	return commandArg{strings.Join(text, ""), known, splits}
+}
+
+// maySplit reports whether the shell may split the value of a part into several words: an expansion outside quotes,
+// or "$@".
+func maySplit(p syntax.WordPart) bool {
+	switch p := p.(type) {
+	case *syntax.ParamExp, *syntax.CmdSubst:
+		return true
+	case *syntax.DblQuoted:
+		return slices.ContainsFunc(p.Parts, func(q syntax.WordPart) bool {
+			e, ok := q.(*syntax.ParamExp)
+			return ok && (e.Param == nil || e.Param.Value == "@" || e.Index != nil)
+		})
+	}
+	return false
 }
 
 // decodeANSIQuote decodes a text in single quotes, and reports whether the result is certain. If dollar is set,

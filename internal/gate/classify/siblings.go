@@ -13,7 +13,7 @@ import (
 const maxNeighbours = 8
 
 // tooManyNeighbours is the verdict above that limit.
-var tooManyNeighbours = verdict{Operation: policy.Destructive, Word: "too many arguments next to a command", Unread: true}
+var tooManyNeighbours = verdict{Operation: policy.Destructive, Word: "too many other arguments", Unread: true}
 
 // siblingClassifier classifies the members next to a command, including nested ones.
 type siblingClassifier struct {

@@ -241,6 +241,11 @@ func (s sqlStatement) classifyExplain() verdict {
 		return readVerdict
 	}
 	names := 0
+	for at := 1; at < i; at++ {
+		if s.isWordAt(at, "analyze") {
+			return unparseableVerdict("what EXPLAIN ANALYZE runs")
+		}
+	}
 	for at := 1; at < len(s.tokens); at++ {
 		k := s.tokenKind(at)
 		switch {
@@ -341,6 +346,8 @@ func (s sqlStatement) classifyFunctionCall(i int) policy.Operation {
 		if !(s.hasClass(i-2, sqlSchema) && s.tokenKind(i-3) != '.') {
 			t.class = 0
 		}
+	case t.class&sqlContext != 0 && t.class&sqlFunction == 0 && s.startsExpression(i) && !s.isWithQueryColumns(i):
+		return policy.Write
 	case t.class&sqlWord != 0, s.isWordAt(i-1, "as"), s.isWithQueryColumns(i), s.isAliasWithColumns(i),
 		(s.isWordAt(i-1, "tablesample") || s.isWordAt(i-1, "sample")) && (s.isWordAt(i, "bernoulli") || s.isWordAt(i, "system") || s.isWordAt(i, "reservoir")),
 		s.tokenKind(i+3) == '=' && s.tokenKind(i+4) == '>' && (s.isWordAt(i, "at") || s.isWordAt(i, "before") || s.isWordAt(i, "changes")): // time travel
@@ -350,6 +357,17 @@ func (s sqlStatement) classifyFunctionCall(i int) policy.Operation {
 		return policy.Read
 	}
 	return policy.Write
+}
+
+// startsExpression reports whether an expression or a table starts at a token.
+func (s sqlStatement) startsExpression(i int) bool {
+	switch s.tokenKind(i - 1) {
+	case ',', '(', '=', '<', '>', '+', '-', '/', '|':
+		return true
+	case aWord:
+		return s.hasClass(i-1, sqlClause|sqlGoesOn) || s.isWordAt(i-1, "distinct") || s.isWordAt(i-1, "when") || s.isWordAt(i-1, "then") || s.isWordAt(i-1, "else") || s.isWordAt(i-1, "lateral")
+	}
+	return false
 }
 
 // isAliasWithColumns reports whether a name after a parenthesis is an alias with columns, without AS: (VALUES (1, 2))

@@ -63,13 +63,13 @@ func (n *nestTracker) needsEffectCheck(i int) bool {
 	switch t := &n.tokens[i]; t.kind {
 	case aWord:
 		if t.class != 0 {
-			return t.class&sqlWord != 0
+			return t.class&(sqlWord|sqlClient) != 0 || t.class&sqlFile != 0 && n.tokenKind(i-1) == '.'
 		}
 		first := letters[n.text[t.start]]
-		return first == 'p' || first == 'f' || first == 'z' || first == 'g' || n.tokenKind(i+1) == '.'
+		return first == 'p' || first == 'f' || first == 'z' || first == 'g' || first == '@' || n.tokenKind(i+1) == '.'
 	case aString:
 		return n.tables&1 != 0
-	case aQuoted, '/':
+	case aQuoted, '/', '>', '[', '!', ':', '.':
 		return true
 	}
 	return false
@@ -83,43 +83,75 @@ func (n *nestTracker) doesMoreThanRead(i int) bool {
 		return n.tables&1 != 0 && n.isTablePosition(i) // DuckDB reads it as a file
 	case aQuoted:
 		name := n.tokenText(i)
-		return n.tables&1 != 0 && (n.isTablePosition(i) && isFileName(name, true) || n.tokenKind(i-1) == '.' && n.isTablePosition(i-2) && isFileName(name, false)) ||
+		return n.isTableName(i) && (isFileName(name, true) || n.tokenKind(i-1) == '.' && n.hasClass(i-2, sqlFormat)) ||
 			nameReadsFileOrRunsCode(name, n.tokenKind(i+1) == '.') && n.words.lookUpQuoted(name) == 0
-	case '/':
-		return n.isAloneOnLine(i)
+	case '>': // ->> of Snowflake
+		return t.start > 1 && n.text[t.start-2:t.end] == "->>" && n.startsStatement(i+1)
+	case '[':
+		return n.tables&1 != 0 && n.isTablePosition(i) && n.startsStatement(i+1)
+	case '/', '!', ':', '.':
+		return n.isClientCommand(i)
 	}
 	switch {
+	case n.isClientCommand(i):
+		return true
 	case t.class == 0:
-		return nameReadsFileOrRunsCode(n.tokenText(i), n.tokenKind(i+1) == '.') || n.isWordAt(i, "go") && n.isAloneOnLine(i)
+		return nameReadsFileOrRunsCode(n.tokenText(i), n.tokenKind(i+1) == '.')
 	case n.tokenKind(i-1) == '.':
-		return false
+		return t.class&sqlFile != 0 && n.tokenKind(i+1) != '.' && n.tokenKind(i+1) != '(' && n.isTableName(i)
+	case n.isWordAt(i, "apply"):
+		return n.appliesUnknownFunction(i)
 	case n.isWordAt(i, "using"): // uses a script in Hive and Spark
 		k := n.tokenKind(i + 1)
 		return k == aString || k == aQuoted || k == aWord && n.tokenKind(i+2) == aString && n.tokens[i+1].end+1 == n.tokens[i+2].start
 	}
-	return n.isWordAt(i, "settings") && n.tokenKind(i+1) == aWord && n.tokenKind(i+2) == '=' && !n.hasHarmlessSettings(i+1)
+	if !n.isWordAt(i, "settings") || n.tokenKind(i+1) != aWord && n.tokenKind(i+1) != aQuoted {
+		return false
+	}
+	return n.tokenKind(i+2) == '=' && !n.hasHarmlessSettings(i+1) || n.tokenKind(i+2) == '.' && n.tokenKind(i+4) == '='
+}
+
+// isTableName reports whether a token is the last part of a table name.
+func (n *nestTracker) isTableName(i int) bool {
+	for n.tokenKind(i-1) == '.' {
+		i -= 2
+	}
+	return n.tables&1 != 0 && n.isTablePosition(i)
+}
+
+// startsStatement reports whether a token starts a statement that changes something. Such a word may also be a name,
+// which is not followed by another name.
+func (n *nestTracker) startsStatement(i int) bool {
+	next := n.tokenKind(i + 1)
+	return n.hasClass(i, sqlStarts|sqlDestroysFirst) && (next == aQuoted || next == aString || next == aWord && !n.hasClass(i+1, sqlClause|sqlWord) || n.hasClass(i+1, sqlObject))
+}
+
+// appliesUnknownFunction reports whether APPLY of ClickHouse calls a function by name that is not on the list.
+func (n *nestTracker) appliesUnknownFunction(i int) bool {
+	if n.isWordAt(i-1, "cross") || n.isWordAt(i-1, "outer") {
+		return false
+	}
+	if i++; n.tokenKind(i) == '(' {
+		i++
+	}
+	switch next := n.tokenKind(i + 1); {
+	case next == '(', next == ',', next == '-', next == '.': // a call, or the parameter of a lambda
+		return false
+	case n.tokenKind(i) == aQuoted:
+		return n.words.lookUpQuoted(n.tokenText(i))&sqlFunction == 0
+	}
+	return n.tokenKind(i) == aWord && n.tokens[i].class&(sqlFunction|sqlClause|sqlWord) == 0
 }
 
 // newFinding returns the finding for a doubtful token.
 func (n *nestTracker) newFinding(i int) sqlFinding {
 	switch k := n.tokenKind(i); {
-	case n.isAloneOnLine(i):
+	case n.isClientCommand(i):
 		return sqlFinding{verdict: verdict{Operation: policy.Write, Word: "several statements"}}
 	case k == aString || k == aQuoted && isFileName(n.tokenText(i), true):
 		return sqlFinding{verdict: verdict{Operation: policy.Write, Word: "a file"}}
 	}
 	return sqlFinding{verdict{Operation: policy.Write}, i, false}
-}
-
-// isAloneOnLine reports whether a token is alone on its line, like the terminators GO and / of SQL Server and
-// Oracle clients.
-func (n *nestTracker) isAloneOnLine(i int) bool {
-	t := n.tokens[i]
-	if t.kind != aWord && t.kind != '/' || t.kind == aWord && !n.isWordAt(i, "go") {
-		return false
-	}
-	before, after := strings.TrimRight(n.text[:t.start], " \t"), strings.TrimLeft(n.text[t.end:], " \t\r")
-	return strings.HasSuffix(before, "\n") && (after == "" || after[0] == '\n')
 }
 
 // hasHarmlessSettings reports whether the SETTINGS of a ClickHouse query only affect reading.
@@ -139,7 +171,7 @@ func (n *nestTracker) hasHarmlessSettings(i int) bool {
 			}
 		}
 	}
-	return true
+	return n.tokenKind(i+1) != '=' && n.tokenKind(i+1) != '.' // a quoted name
 }
 
 // nameReadsFileOrRunsCode reports whether a name reads a file or runs a statement at any position: a virtual table of

@@ -33,12 +33,17 @@ const (
 	sqlGoesOn
 	sqlSetting
 	sqlFile
+	sqlFormat
+	sqlStarts
+	sqlClient
+	sqlContext
 )
 
 var sqlSections = map[wordClass]string{
 	sqlReads: "reads", sqlDestroys: "destroys", sqlDestroysFirst: "destroys first", sqlWrites: "writes", sqlObject: "objects",
 	sqlWord: "words", sqlExplains: "explain", sqlPragma: "pragmas", sqlPlainPragma: "plain pragmas", sqlSchema: "schemas", sqlFunction: "functions",
 	sqlName: "names", sqlClause: "clauses", sqlGoesOn: "goes on", sqlSetting: "settings", sqlFile: "files",
+	sqlFormat: "file formats", sqlStarts: "starts", sqlClient: "client commands", sqlContext: "keywords in some places",
 }
 
 // wordPairs are words that change something before or after other words.
