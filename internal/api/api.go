@@ -81,21 +81,21 @@ func validateOperations(d *Deps, all []Operation) error {
 			problems = append(problems, fmt.Errorf("%s or its id %q is not unique", name, o.id))
 		}
 		if o.hasImplementation != nil && !o.hasImplementation(d) {
-			problems = append(problems, fmt.Errorf("%s is not done by anyone", name))
+			problems = append(problems, fmt.Errorf("%s has no function", name))
 		}
 		if o.method == http.MethodGet && o.right != Look && o.right != Open {
-			problems = append(problems, fmt.Errorf("%s is a GET that does more than look", name))
+			problems = append(problems, fmt.Errorf("%s is a GET, but its right is not look", name))
 		}
 		seen[name], seen[o.id] = true, true
 		if o.right == Open && strings.Contains(o.path, "{") {
-			problems = append(problems, fmt.Errorf("%s needs no right, for whatever is in its path", name))
+			problems = append(problems, fmt.Errorf("%s needs no right, but its path has a wildcard", name))
 		}
 		path := o.path
 		for _, f := range o.deriveInputSpec().fieldsIn(inPath) {
 			path = pathParamReplacer(f.name).Replace(path)
 		}
 		if strings.Contains(path, "{") {
-			problems = append(problems, fmt.Errorf("%s has a wildcard that nothing reads", name))
+			problems = append(problems, fmt.Errorf("%s has a wildcard in its path that is not a field of its input", name))
 		}
 	}
 	return errors.Join(problems...)
@@ -423,7 +423,7 @@ func WriteForbidden(w http.ResponseWriter, why string) {
 // newMethodNotAllowed returns the document for a method that the path does not support. No problem code has this HTTP
 // status.
 func newMethodNotAllowed(method, path string, allowed []string) problemDocument {
-	d := newProblemDocument(problem.Newf(problem.InvalidRequest, "%s is not possible at %s.", method, path).
+	d := newProblemDocument(problem.Newf(problem.InvalidRequest, "The method %s is not allowed at %s.", method, path).
 		WithHint(fmt.Sprintf("Use %s.", joinOr(allowed))).With("allowed", allowed))
 	d.Status = http.StatusMethodNotAllowed
 	return d

@@ -37,7 +37,7 @@ func primitivesUsedBy(r *session.Request) (used []primitiveRef, bad *problem.Pro
 		case value == nil:
 			return // the server's own method
 		case !ok:
-			bad = problem.Newf(problem.InvalidParameter, "%s must be a string: what %s is about", member, r.Method).With("parameter", member)
+			bad = problem.Newf(problem.InvalidParameter, "%s of %s must be a string.", member, r.Method).With("parameter", member)
 			return
 		}
 		for _, kind := range kinds {

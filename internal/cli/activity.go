@@ -247,7 +247,7 @@ func checkPublicKeyForm(key string) error {
 
 // otherKeyError returns the error of a verification with a key that is not the signer's.
 func otherKeyError(mismatch *activity.Break, hint string) error {
-	return problem.New(problem.Unproven, "The signatures do not verify with this key. "+mismatch.Reason, hint).With("seq", mismatch.Seq).With("reason", mismatch.Reason)
+	return problem.New(problem.Unproven, "The signatures do not match this key. "+mismatch.Reason, hint).With("seq", mismatch.Seq).With("reason", mismatch.Reason)
 }
 
 func verifyExportFile(r *invocation, path, key string) error {

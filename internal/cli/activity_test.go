@@ -147,7 +147,7 @@ func TestVerifyWithAnotherKey(t *testing.T) {
 	}
 	for _, args := range [][]string{{"activity", "verify", file}, {"activity", "verify"}} {
 		got := w.runCommand(append(args, "--key", other)...)
-		if got.code != 1 || !strings.Contains(got.stderr, "do not verify with this key") || !strings.Contains(got.stderr, signer) || strings.Contains(got.stderr, "was changed") {
+		if got.code != 1 || !strings.Contains(got.stderr, "do not match this key") || !strings.Contains(got.stderr, signer) || strings.Contains(got.stderr, "was changed") {
 			t.Errorf("%v: %+v", args, got)
 		}
 		for _, key := range []string{signer[:10], signer[:63] + "g", strings.ToUpper(signer), "6c1f8d0e93…"} {

@@ -163,7 +163,7 @@ func (r *invocation) fetchServiceView(ctx context.Context, m autostart.Manager) 
 	return view, nil
 }
 
-// The timeout and the poll interval of waiting for the daemon of a service.
+// How long, and how often, a command checks whether the daemon of a service answers.
 const (
 	serviceTimeout      = 15 * time.Second
 	servicePollInterval = 100 * time.Millisecond

@@ -118,7 +118,7 @@ func (e Env) RestoreEntries(what string, entries [][]string, now, before []byte)
 			return nil, err
 		}
 		if was, _, _ := textedit.GetValue(before, format, path...); done == "import" && there && !bytes.Equal(is, was) {
-			return nil, problem.Newf(problem.Conflict, "%s is in a file of %s again, with a different launch.", path[len(path)-1], c.Name).WithHint("Rename it there, and try again.")
+			return nil, problem.Newf(problem.Conflict, "%s was added to a file of %s again, with a different launch.", path[len(path)-1], c.Name).WithHint("Rename it there, and try again.")
 		}
 	}
 	return textedit.RestoreValues(now, before, format, entries)

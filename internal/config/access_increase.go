@@ -61,7 +61,7 @@ var (
 	judged = accessIncreaseRule{"changed, except from `advise` to `enforce`", func(was, is any) bool {
 		return was != is && (was != policy.ArgumentsAdvise || is != policy.ArgumentsEnforce)
 	}}
-	// proved is for presence.
+	// proved reports a changed presence setting, unless presence was none.
 	proved = accessIncreaseRule{"changed, except from `none`", func(was, is any) bool { return was != is && was != PresenceNone }}
 )
 

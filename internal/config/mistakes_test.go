@@ -75,7 +75,7 @@ func mistakesOf(t *testing.T, err error) []Mistake {
 func TestMistakeDetails(t *testing.T) {
 	_, err := Parse([]byte("{\n  \"mcpServers\": {\"ü\u00a0\": {}, \"a.b\": {\"command\": \"x\", \"args\": [\"a\", 1]}},\n}"), nil)
 	want := []Mistake{
-		{2, 18, `mcpServers["ü\u00a0"]`, "the server name may hold letters, digits, dot, dash and underscore only", "the name is used in tool names and file names"},
+		{2, 18, `mcpServers["ü\u00a0"]`, "the server name may contain only letters, digits, dots, dashes and underscores", "the name is used in tool names and file names"},
 		{2, 18, `mcpServers["ü\u00a0"]`, "the server has neither command nor url", "add one of them"},
 		{2, 66, `mcpServers["a.b"].args[1]`, "args[1] must be a string, not a number", ""},
 	}

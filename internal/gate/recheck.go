@@ -63,7 +63,7 @@ func (r *rechecker) outdatedApprovalProblem(s resolvedCall) *problem.Problem {
 	} else if s.cfg = cfg; !s.needsApproval(r.call) {
 		return nil
 	}
-	return problem.Newf(problem.ApprovalPending, "The call of '%s' was not sent: a change while it was queued requires the user's approval.", s.request.ID).
+	return problem.Newf(problem.ApprovalPending, "The call to '%s' was not sent: a change while it was queued requires the user's approval.", s.request.ID).
 		WithHint("Call again with the same arguments: MCPProxy then asks the user.")
 }
 

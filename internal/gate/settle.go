@@ -91,10 +91,10 @@ func (c *call) failureProblem(ctx context.Context, s *resolvedCall, err error) *
 		return problem.Newf(problem.ServerUnavailable, "MCPProxy is stopping, so it no longer waits for '%s'.", s.request.ID).
 			WithHint("The call may have been carried out: check before you try again, when MCPProxy runs again.").Because(err)
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled):
-		return problem.Newf(problem.Interrupted, "The call of '%s' was cancelled by its caller.", s.request.ID).Because(err)
+		return problem.Newf(problem.Interrupted, "The call to '%s' was cancelled by its caller.", s.request.ID).Because(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return problem.Newf(problem.Timeout, "Tool '%s' did not answer within %s.", s.request.ID, c.effectiveTimeout(s)).
-			WithHint("Try again, or raise call_timeout for the server in mcp_config.json.").Because(err)
+			WithHint("Try again, or increase call_timeout for the server in mcp_config.json.").Because(err)
 	}
 	return problem.From(err)
 }

@@ -85,7 +85,7 @@ func notListedSentence(n int) string {
 // viewHash returns a hash for comparing views.
 func (w clientView) viewHash() [sha256.Size]byte { return sha256.Sum256(fmt.Append(nil, w)) }
 
-// lastView is the view that a client knows.
+// lastView holds the hash of the last view that a client has received.
 type lastView struct {
 	mu   sync.Mutex // guards last
 	last [sha256.Size]byte

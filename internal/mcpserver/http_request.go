@@ -169,7 +169,7 @@ func (x *httpRequest) acquireSession() bool {
 	return true
 }
 
-// releaseSession releases the session of acquireSession.
+// releaseSession ends the use that acquireSession began.
 func (x *httpRequest) releaseSession() { x.entry.releaseUse(x.answered) }
 
 // serveDelete ends a session.

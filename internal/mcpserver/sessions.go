@@ -90,7 +90,7 @@ func (s *cancellableCalls) removeCall(id []byte) {
 	}
 }
 
-// cancelByID cancels the requests with this ID with the params of the notification. An unknown ID is ignored.
+// cancelByID cancels the requests with this ID. params are those of the notification. An unknown ID is ignored.
 func (s *cancellableCalls) cancelByID(id []byte, params json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

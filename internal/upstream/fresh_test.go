@@ -73,7 +73,7 @@ func TestCallIsRefusedWithoutAList(t *testing.T) {
 			defer end()
 			start := time.Now()
 			p := wantCode(t, b.judged(ctx), problem.ServerUnavailable)
-			if p.Message != "Server 's' has announced that its tools have changed and has not listed them yet, so the call of 't0' was not sent" || p.Detail("changed") != true {
+			if p.Message != "Server 's' has announced that its tools have changed and has not listed them yet, so the call to 't0' was not sent" || p.Detail("changed") != true {
 				t.Errorf("problem %+v", p)
 			}
 			if took := time.Since(start); took > within {

@@ -83,7 +83,7 @@ func (b *serverBase) ToProblem(ctx context.Context, r *session.Request, err erro
 		}
 		return p
 	}
-	p := b.newProblem(problem.UpstreamError, r, "The call of '"+toolOrMethodName(r)+"' on server '"+b.Spec.Name+"' failed: "+b.classifyFailure(err).Said, err).
+	p := b.newProblem(problem.UpstreamError, r, "The call to '"+toolOrMethodName(r)+"' on server '"+b.Spec.Name+"' failed: "+b.classifyFailure(err).Said, err).
 		WithHint(mayHaveRun)
 	if errors.As(err, &status) {
 		p.With("http_status", status.Status)
@@ -124,7 +124,7 @@ func (b *serverBase) ToolChangedError(r *session.Request) *problem.Problem {
 // staleToolListError rejects a call to a server that announced changed tools and did not list them in time.
 func (b *serverBase) staleToolListError(r *session.Request) *problem.Problem {
 	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+
-		"' has announced that its tools have changed and has not listed them yet, so the call of '"+toolOrMethodName(r)+"' was not sent", nil).
+		"' has announced that its tools have changed and has not listed them yet, so the call to '"+toolOrMethodName(r)+"' was not sent", nil).
 		WithHint("Try again in a moment. If the problem persists, see mcpproxy upstream logs "+b.Spec.Name+".").With("changed", true)
 }
 
@@ -184,7 +184,7 @@ func (b *serverBase) SessionEndedBeforeSendError(cause error) *problem.Problem {
 // response.
 func (b *serverBase) MessageNotAcceptedError(what string, err error) *problem.Problem {
 	err = b.mask.MaskError(err)
-	p := problem.Newf(problem.UpstreamError, "Server '%s' did not take %s: %v", b.Spec.Name, what, err).
+	p := problem.Newf(problem.UpstreamError, "Server '%s' did not accept %s: %v", b.Spec.Name, what, err).
 		With("server", b.Spec.Name).Because(err)
 	if status, ok := errors.AsType[*transport.StatusError](err); ok {
 		p.With("http_status", status.Status)

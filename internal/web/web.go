@@ -39,7 +39,7 @@ const Path = "/ui/"
 // UIAddress returns the URL of the UI for a browser on this machine. If byName is true, the URL has a host name,
 // because passkeys do not work with an IP address.
 func UIAddress(listener net.Addr, byName bool) string {
-	host, port, _ := net.SplitHostPort(listener.String()) // the address of a listener has both
+	host, port, _ := net.SplitHostPort(listener.String()) // the address of a listener has a host and a port
 	if byName {
 		return presence.PageOrigin(port) + Path
 	}

@@ -10,7 +10,7 @@ import (
 var ruleClassifier = scanRule{name: RuleClassifier, severity: SeverityReview, reason: "resembles poisoned definitions"}
 
 // EachClassifierPhrase yields the phrases of a definition that have enough words, as the
-// classifier reads them. Each is valid until the next one.
+// classifier reads them. A phrase is valid until yield returns.
 func EachClassifierPhrase(d tool.Definition, yield func(p *PhraseFeatures)) {
 	s := newScanner(Options{})
 	if !s.collectStrings(d.Raw) {

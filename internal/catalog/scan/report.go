@@ -99,8 +99,8 @@ const (
 	maxExcerpt  = 200       // bytes of an excerpt
 )
 
-// verdictOf returns the verdict of findings: two of different kinds that each ask for a review are more than an accident, unless
-// one is of a faint rule and both are about the same words.
+// verdictOf returns the verdict of findings. Two findings of different kinds that each ask for a review block the definition,
+// unless one is of a faint rule and both are about the same words.
 func verdictOf(findings []Finding) Verdict {
 	verdict := Clean
 	var kinds []Finding

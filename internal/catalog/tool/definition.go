@@ -83,7 +83,7 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 		return Definition{}, errors.New("it is not an object")
 	}
 	if d.ID.Tool == "" {
-		return Definition{}, errors.New("it has no name that is a string and not empty")
+		return Definition{}, errors.New("its name is missing, empty or not a string")
 	}
 	if len(d.ID.Tool) > maxToolName {
 		return Definition{}, fmt.Errorf("its name is longer than %d bytes", maxToolName)

@@ -58,7 +58,7 @@ func CheckServerName(s string) error {
 		switch c := s[i]; {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '-', c == '_':
 		default:
-			return errors.New("the server name may hold letters, digits, dot, dash and underscore only")
+			return errors.New("the server name may contain only letters, digits, dots, dashes and underscores")
 		}
 	}
 	return nil

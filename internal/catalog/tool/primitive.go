@@ -98,7 +98,7 @@ func parsePrimitive(kind DefinitionKind, raw json.RawMessage) (Primitive, error)
 	}
 	switch {
 	case o.Name == "":
-		return Primitive{}, fmt.Errorf("it has no %s that is a string and not empty", key)
+		return Primitive{}, fmt.Errorf("its %s is missing, empty or not a string", key)
 	case len(o.Name) > MaxPrimitiveName:
 		return Primitive{}, fmt.Errorf("its %s is longer than %d bytes", key, MaxPrimitiveName)
 	}

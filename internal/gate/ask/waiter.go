@@ -279,12 +279,12 @@ func storeFailedProblem(ctx context.Context, err error) error {
 }
 
 func pendingProblem(q *Question, why string) *problem.Problem {
-	return problem.Newf(problem.ApprovalPending, "The call of '%s' waits for the user's approval, and was not made. %s", q.Call.ID.String(), why).
+	return problem.Newf(problem.ApprovalPending, "The call to '%s' waits for the user's approval, and was not made. %s", q.Call.ID.String(), why).
 		WithHint("Ask the user; then call again with the same arguments.").With("approval_id", q.ID)
 }
 
 func deniedProblem(q *Question) *problem.Problem {
-	text := "The user has denied the call of '" + q.Call.ID.String() + "', so it was not made."
+	text := "The user has denied the call to '" + q.Call.ID.String() + "', so it was not made."
 	if q.Why != "" {
 		text += " The reason: " + problem.ClipForDisplay(q.Why, MaxReason)
 	}

@@ -47,8 +47,8 @@ var dialects = [...]dialectFlags{
 	backslash | backslashInID | backtick | backslashInBT | dollar | hash,
 }
 
-// shifts are the bits by which dialects may get out of step: one skips text that another parses, and a quote inside
-// hides the end. Databases combine these bits in more ways than the listed dialects. Therefore a text in which such a
+// shifts are the bits by which dialects can parse a text differently: one dialect skips text that another one parses,
+// and a quote inside hides the end. Databases combine these bits in more ways than the listed dialects. Therefore a text in which such a
 // part is not self-contained (see isSelfContained) is never a read.
 const shifts = backtick | brackets | dollar | oracleQuote | nested | executable | hash | slashes | dashesWithSpace
 

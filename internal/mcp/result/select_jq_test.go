@@ -60,7 +60,7 @@ func TestSelections(t *testing.T) {
 // TestNoSelection checks that an unsupported expression is rejected with the reason and the position.
 func TestNoSelection(t *testing.T) {
 	for expression, want := range map[string]string{
-		"": "the expression is empty", "# nothing": "the expression is empty", ".a |": "unexpected EOF at character 5", "..": "'..' is not taken: no recursion here", "def f: 1; f": "no definitions",
+		"": "the expression is empty", "# nothing": "the expression is empty", ".a |": "unexpected EOF at character 5", "..": "'..' is not supported: select has no recursion", "def f: 1; f": "no definitions",
 		"reduce .[] as $x (0; . + $x)": "no loops", "range(10)": "no loops", "[recurse]": "no recursion", "input": "no other input", "env.HOME": "the environment", "$ENV.HOME": "unknown variable '$ENV'", "now": "the clock",
 		"@base64": "no formats", ".a = 1": "no changes", ".a |= 1": "no changes", "foo": "unknown function 'foo'", "map": "map has 1 arguments, not 0", "\"abc": "unterminated string literal",
 		"(1": "unexpected EOF at character 3", "[1,": "unexpected EOF", "{a: }": "unexpected token \"}\" at character 5", "1 == 2 == 3": "unexpected token \"==\" at character 8", ". as [$a] | 1": "only 'as $name' is taken", ". as $a ?// $b | 1": "only 'as $name'", ".[1": "unexpected EOF", "\"\\x\"": "invalid escape sequence", ".5": "not a number", "+1": "no sign of a positive value", "{$a: 1}": "write ($name)",

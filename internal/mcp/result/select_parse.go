@@ -32,7 +32,7 @@ var unsupportedTerms = map[gojq.TermType][2]string{
 }
 
 func newUnsupportedError(word, what string) error {
-	return fmt.Errorf("'%s' is not taken: no %s here", word, what)
+	return fmt.Errorf("'%s' is not supported: select has no %s", word, what)
 }
 
 // parseExpression parses an expression and converts it.
@@ -176,7 +176,7 @@ func (c *compiler) compilePrimary(t *gojq.Term) (*node, error) {
 	case gojq.TermTypeQuery:
 		return c.compileNested(t.Query)
 	}
-	return nil, fmt.Errorf("'%s' is not taken", wirejson.ClipText(t.String(), 40))
+	return nil, fmt.Errorf("'%s' is not supported", wirejson.ClipText(t.String(), 40))
 }
 
 // compileLiteral compiles null, true, false or a number.

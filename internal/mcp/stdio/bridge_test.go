@@ -704,11 +704,11 @@ func TestTooManyRequests(t *testing.T) {
 	for id := range maxInFlight + 1 {
 		c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id))
 	}
-	if got := c.hear(); !strings.Contains(got, fmt.Sprintf(`"id":%d,"error"`, maxInFlight)) || !strings.Contains(got, "Too many requests wait") {
+	if got := c.hear(); !strings.Contains(got, fmt.Sprintf(`"id":%d,"error"`, maxInFlight)) || !strings.Contains(got, "Too many requests are open") {
 		t.Error(got)
 	}
 	c.say(`[{"jsonrpc":"2.0","id":"b","method":"ping"}]`)
-	if got := c.hear(); !strings.HasPrefix(got, `[{"jsonrpc":"2.0","id":"b","error"`) || !strings.Contains(got, "Too many requests wait") {
+	if got := c.hear(); !strings.HasPrefix(got, `[{"jsonrpc":"2.0","id":"b","error"`) || !strings.Contains(got, "Too many requests are open") {
 		t.Error(got)
 	}
 }

@@ -174,7 +174,7 @@ func (s *ServerFacts) writesNonMessagesToStdout() bool {
 }
 
 func checkSlowStart(f *Facts, s *ServerFacts) []Finding {
-	found := f.fixAndRestartFinding(s, "Check its log for the reason (`"+f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))+"`). If the server always needs longer, raise connect_timeout in the configuration file.")
+	found := f.fixAndRestartFinding(s, "Check its log for the reason (`"+f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))+"`). If the server always needs longer, increase connect_timeout in the configuration file.")
 	found.Lines = s.Lines
 	if s.Failure == "" {
 		found.State = Warn // it may still become ready

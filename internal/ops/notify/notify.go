@@ -129,7 +129,7 @@ func (n *Notifier) observe(e *activity.EntryEvent, remote bool) {
 	switch {
 	case !ok:
 		if !remote && n.logins[f.Server] && !n.NeedsLogin(f.Server) {
-			delete(n.logins, f.Server) // announce the next one
+			delete(n.logins, f.Server) // the next failed login is announced again
 		}
 	case remote:
 		if i.Event == config.NotifyDefinitionHeld {

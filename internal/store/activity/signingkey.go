@@ -138,7 +138,7 @@ func newSigningKeyRecord(public []byte) Record {
 // String returns the public key in hexadecimal, or "" if nothing is signed.
 func (k *SigningKey) String() string { return hex.EncodeToString(k.publicKey()) }
 
-// SignText signs the description that an export contains of itself. It returns nil if nothing is signed.
+// SignText signs the last line of an export, which describes the export. It returns nil if nothing is signed.
 func (k *SigningKey) SignText(text []byte) []byte {
 	if k == nil {
 		return nil

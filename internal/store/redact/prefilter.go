@@ -199,8 +199,8 @@ func isSecretJoiner(b []byte, i int) bool {
 
 func looksLikeJSON(b []byte) bool { return b[0] == '{' || b[0] == '[' || b[0] == '"' }
 
-// nameEndBefore returns the end of the name before i. It skips everything that may be between a name and the character
-// that joins it to its value.
+// nameEndBefore returns the offset at which the name before i ends. It skips everything that may be between a name and the
+// character that joins it to its value.
 func nameEndBefore(b []byte, i int) int {
 	low := max(0, i-maxName)
 	brackets := false

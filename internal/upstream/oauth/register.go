@@ -111,7 +111,7 @@ func (w *webClient) registerClient(ctx context.Context, as *authServerMetadata, 
 	case "":
 		c.Method = chooseAuthMethod(a.Secret, as.AuthMethods)
 	default:
-		return nil, errors.New("register: the authorization server wants a proof that is not known")
+		return nil, errors.New("register: the authorization server requires an unknown kind of proof")
 	}
 	return c, nil
 }

@@ -161,16 +161,16 @@ func (s *encryptedFile) loadOrCreateIdentity(mayMake bool) (*age.X25519Identity,
 	if err == nil {
 		id, err := age.ParseX25519Identity(string(bytes.TrimSpace(raw)))
 		if err != nil {
-			return nil, fmt.Errorf("the key of the sealed %s in %s is invalid: move it away to start again", s.kind, path)
+			return nil, fmt.Errorf("the key of the encrypted %s in %s is invalid: move it away to start again", s.kind, path)
 		}
 		return id, os.Chmod(path, 0o600)
 	}
 	if !errors.Is(err, fs.ErrNotExist) || !mayMake {
-		return nil, fmt.Errorf("read the key of the sealed %s: %w", s.kind, err)
+		return nil, fmt.Errorf("read the key of the encrypted %s: %w", s.kind, err)
 	}
 	id, err := age.GenerateX25519Identity()
 	if err != nil {
-		return nil, fmt.Errorf("make a key for the %s: %w", s.kind, err)
+		return nil, fmt.Errorf("create a key for the encrypted %s: %w", s.kind, err)
 	}
 	return id, ondisk.ReplaceFile(path, []byte(id.String()+"\n"))
 }

@@ -101,7 +101,7 @@ func CheckValue(value string) error {
 	case len(value) > MaxValue:
 		return fmt.Errorf("the value has %d bytes, more than %d", len(value), MaxValue)
 	case strings.ContainsRune(value, 0):
-		return errors.New("the value holds a NUL character")
+		return errors.New("the value contains a NUL character")
 	case !utf8.ValidString(value):
 		return errors.New("the value is not text in UTF-8")
 	}

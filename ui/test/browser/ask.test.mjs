@@ -80,7 +80,7 @@ test("a held call is shown, approved once and sent; another is denied, and its c
   await toast("Denied notes:delete_note.");
   const refused = await second;
   assert.ok(refused.isError);
-  assert.match(text(refused), /The user has denied the call of 'notes:delete_note'.*The reason: Keep it until Monday\./);
+  assert.match(text(refused), /The user has denied the call to 'notes:delete_note'.*The reason: Keep it until Monday\./);
 
   // The log contains all of these.
   await visit(`activity?id=${one.activity_id}`);
