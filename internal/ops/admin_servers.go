@@ -31,9 +31,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 	}
 	switch {
 	case c.IsUser():
-		err = a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
-			return a.editor.AddServers(a.configConfirmFunc(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
-		})
+		err = a.addServerOfUser(ctx, c, config.NamedEdit{Name: s.Name, ServerEdit: edit})
 	case c.IsKnown():
 		if err = a.editor.CheckNotSelfReference(edit.Launch); err == nil {
 			err = a.addProposal(ctx, s.Name, edit, c)
@@ -46,6 +44,13 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 		a.withdrawSuperseded(ctx, &v, c)
 	}
 	return v, err
+}
+
+// addServerOfUser adds a validated server to the configuration.
+func (a *Admin) addServerOfUser(ctx context.Context, c Caller, edit config.NamedEdit) error {
+	return a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: edit.Name}, "add_server", ""), func() error {
+		return a.editor.AddServers(a.configConfirmFunc(ctx), edit)
+	})
 }
 
 // AddServers adds several servers in one edit of the file, with one proof of presence. refused contains the errors of
