@@ -390,7 +390,7 @@ func TestCompletion(t *testing.T) {
 		"completion ":                          "bash zsh fish powershell",
 		"help activity ":                       "export list redact show summary verify watch",
 		"activity redact 01JG2K4":              "01JG2K4ZZZ0000000000000001",
-		"help ":                                "activity approvals call can clients completion config connect demo disconnect doctor help lease login notify pause pending permissions policy presence profile resume sandbox secrets serve service status stdio token tools ui upstream version",
+		"help ":                                "activity approvals call can clients completion config connect demo disconnect doctor help lease login notify pause pending permissions policy presence profile registry resume sandbox secrets serve service status stdio token tools ui upstream version",
 		"tools approve --kind ":                "tool instructions prompt resource template",
 		"tools enable ":                        "notes:列出/笔记.v2",
 		"tools unblock ":                       "github:refused",

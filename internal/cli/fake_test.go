@@ -330,6 +330,13 @@ func (f *fakeOperations) replacedOperations() []api.Operation {
 		api.ListOutdated.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.OutdatedList, error) {
 			return ops.OutdatedList{Servers: []ops.ServerVersions{exampleVersions("notes"), {Name: "shell", Problem: "it names several packages"}}}, nil
 		}),
+		api.SearchRegistry.WithHandler(func(context.Context, ops.Caller, ops.RegistryQuery) (ops.RegistryEntries, error) {
+			return exampleRegistry(), nil
+		}),
+		api.ShowRegistryEntry.WithHandler(func(context.Context, ops.Caller, ops.RegistryEntryRef) (ops.RegistryEntries, error) {
+			return exampleRegistry(), nil
+		}),
+		api.AddFromRegistry.WithHandler(f.addFromRegistry),
 		api.UpdateServer.WithHandler(f.updateServer),
 		api.RollBackServer.WithHandler(func(_ context.Context, _ ops.Caller, in ops.ServerRef) (ops.ServerVersions, error) {
 			return ops.ServerVersions{Name: in.Name, Package: "npm:notes-mcp", Pinned: &ops.VersionView{Version: "1.0.0"}, Switched: true, LeftToReview: 1}, nil

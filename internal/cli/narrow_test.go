@@ -96,6 +96,7 @@ var commandLines = map[string]struct {
 	"upstream quarantine": {"upstream quarantine github", false}, "upstream logout": {"upstream logout github", false},
 	"token list": {"token list", true}, "token revoke": {"token revoke ci", false}, "profile list": {"profile list", true}, "clients list": {"clients list --all", true}, "notify test": {"notify test", true},
 	"upstream outdated": {"upstream outdated", true}, "upstream update": {"upstream update notes --yes", false}, "upstream rollback": {"upstream rollback notes --yes", false},
+	"registry search": {"registry search notes", true}, "registry show": {"registry show a/notes", false},
 	"pause": {"pause --reason why", false}, "resume": {"resume", false},
 	"pending list": {"pending list", true}, "pending show": {"pending show k8", false}, "pending approve": {"pending approve k8 --yes", false}, "pending deny": {"pending deny k8 --yes", false},
 	"lease list": {"lease list", true}, "lease grant": {"lease grant github --yes", false}, "lease revoke": {"lease revoke l1abcdefghijklmn", false},

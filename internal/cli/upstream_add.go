@@ -20,10 +20,12 @@ import (
 func newUpstreamAddCommand(r *invocation) commandSpec {
 	var s ops.AddServerRequest
 	var env, headers []string
+	var entry registryFlags
 	return commandSpec{
 		flags: map[string]any{
 			"url": &s.URL, "env": &env, "header": &headers, "working-dir": &s.WorkingDir,
 			"trust": &s.Trust, "quarantined": &s.Quarantined,
+			"registry": &entry.name, "from": &entry.from, "option": &entry.option, "arg": &entry.args,
 		},
 		args: checkAddServerArguments,
 		complete: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -33,6 +35,9 @@ func newUpstreamAddCommand(r *invocation) commandSpec {
 			return nil, cobra.ShellCompDirectiveDefault // completes file names after the command
 		},
 		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) (err error) {
+			if entry.name != "" {
+				return addFromRegistry(r, ctx, c, entry, strings.Join(args, ""), env, headers)
+			}
 			s.Name = args[0]
 			if len(args) > 1 {
 				s.Command, s.Args = args[1], args[2:]
@@ -119,6 +124,13 @@ func isStarting(v ops.ServerView) bool {
 func checkAddServerArguments(cmd *cobra.Command, args []string) error {
 	url, dash := cmd.Flags().Changed("url"), cmd.ArgsLenAtDash()
 	switch {
+	case cmd.Flags().Changed("registry"):
+		if url || dash >= 0 || len(args) > 1 {
+			return newUsageError("A server from a registry has no --url and no command.", "Usage: `mcpproxy upstream add [name] --registry NAME[@VERSION]`.")
+		}
+		return nil
+	case cmd.Flags().Changed("from") || cmd.Flags().Changed("option") || cmd.Flags().Changed("arg"):
+		return newUsageError("--from, --option and --arg are for a server from a registry.", "Name the server with --registry.")
 	case len(args) == 0 || dash == 0:
 		return newUsageError("Missing argument: name.", "Usage: `"+cmd.UseLine()+"`.")
 	case dash < 0 && len(args) == 2 && strings.Contains(args[1], "://"):

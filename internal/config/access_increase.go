@@ -50,6 +50,17 @@ var (
 			return !slices.ContainsFunc(before, func(b Webhook) bool { return reflect.DeepEqual(b, w) })
 		})
 	}}
+	// asksThere is for addresses by name.
+	asksThere = accessIncreaseRule{"an entry is added or changed", func(was, is any) bool {
+		before, _ := was.(map[string]string)
+		after, _ := is.(map[string]string)
+		for name, address := range after {
+			if before[name] != address {
+				return true
+			}
+		}
+		return false
+	}}
 	// inside is for an object whose keys have their own rules. A new entry grants more access.
 	inside = accessIncreaseRule{when: "an entry is added, or by its keys"}
 

@@ -121,6 +121,23 @@ func checkURL(s string) error {
 	return nil
 }
 
+func checkRegistryName(name string) error {
+	if tool.CheckServerName(name) != nil {
+		return errors.New("it must be a name for a registry: letters, digits, dots, dashes and underscores, not " + quoteClipped(name))
+	}
+	return nil
+}
+
+func checkRegistry(s string) error {
+	if err := checkURL(s); err != nil {
+		return err
+	}
+	if u, err := url.Parse(s); err != nil || u.User != nil || u.RawQuery != "" {
+		return errors.New("a registry has only an address, without a user or a query; such as https://registry.example.com")
+	}
+	return nil
+}
+
 func checkTelemetryEndpoint(s string) error {
 	if s == "" {
 		return nil // nothing is sent

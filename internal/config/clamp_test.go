@@ -91,6 +91,7 @@ var directions = map[string][][2]string{ // key → stricter, wider
 	"intent_declaration.infer_hints":              {{`"enforce"`, `"advise"`}, {`"advise"`, `"off"`}},
 	"intent_declaration.judge_arguments":          {{`"enforce"`, `"advise"`}},
 	"telemetry.endpoint":                          {{`""`, `"http://127.0.0.1:4318"`}},
+	"registries":                                  {{`{"a": "https://a/"}`, `{"a": "https://a/", "b": "https://b/"}`}},
 	"notify.webhooks":                             {{`absent`, `[{"url": "http://a/"}]`}, {`[{"url": "http://a/"}]`, `[{"url": "http://a/"}, {"url": "http://b/"}]`}},
 }
 

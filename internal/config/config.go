@@ -72,11 +72,12 @@ type Config struct {
 	Ask               policy.AskRules
 	AnswerByClient    []string // see ClientMayApprove
 	Presence          Presence
-	TelemetryEndpoint string    // address of an OTLP receiver; empty: nothing is sent
-	NotifyDesktop     bool      // show notifications on the desktop, where there is one
-	Webhooks          []Webhook // receivers of notifications, in file order
-	Servers           []Server  // in file order
-	Profiles          []Profile // in file order
+	TelemetryEndpoint string            // address of an OTLP receiver; empty: nothing is sent
+	NotifyDesktop     bool              // show notifications on the desktop, where there is one
+	Webhooks          []Webhook         // receivers of notifications, in file order
+	Registries        map[string]string // addresses of MCP registries, by name; empty: the official one
+	Servers           []Server          // in file order
+	Profiles          []Profile         // in file order
 
 	// asWritten contains the file's values, with references and secrets. shown contains the values that may be shown.
 	// Both are nil if the configuration was not parsed. warnings are the warnings about the file; revision and

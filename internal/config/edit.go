@@ -21,6 +21,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ondisk"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream/sandbox"
 )
 
 // ServerEdit is a server to be written into the file. Strings are written unchanged,
@@ -31,6 +32,8 @@ type ServerEdit struct {
 	Quarantined bool   `json:"quarantined,omitempty"`
 	Trust       Trust  `json:"trust,omitempty"`
 	Pin         string `json:"pin,omitempty"`
+	// Sandbox is nil for a server without a sandbox.
+	Sandbox *sandbox.Rules `json:"sandbox,omitempty"`
 }
 
 // CheckValues returns an error for a name or value of a variable or header, or an argument, that is invalid for every

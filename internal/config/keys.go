@@ -55,6 +55,7 @@ func (c *Config) keys() []configKey {
 		{name: "log.format", field: &c.LogFormat, grants: never, defaultValue: "text", oneOf: []string{"text", "json"}, restart: true},
 		{name: "mcpServers", field: &c.Servers, grants: inside},
 		{name: "profiles", field: &c.Profiles, grants: inside},
+		{name: "registries", field: &c.Registries, grants: asksThere, checkName: checkRegistryName, check: checkRegistry},
 		{name: "telemetry.endpoint", field: &c.TelemetryEndpoint, grants: sent, check: checkTelemetryEndpoint, restart: true},
 		{name: "notify.desktop", field: &c.NotifyDesktop, grants: never, defaultValue: true},
 		{name: "notify.webhooks", field: &c.Webhooks, grants: notified},

@@ -140,6 +140,10 @@ var contractCases = map[string]contractCase{
 
 	"testNotifications": {ok: at("/notifications/test"), no404: namesNothing, no409: alwaysCan},
 
+	"searchRegistry":    {ok: at("/registry/servers?q=user"), missing: at("/registry/servers?q=abc&registry=none"), no409: changesNone},
+	"showRegistryEntry": {ok: at("/registry/server?name=io.github.user1%2Fquery-1"), missing: at("/registry/server?name=a%2Fb"), no409: changesNone},
+	"addFromRegistry":   {ok: with("/registry/add", `{"entry":"io.github.user1/query-1"}`), missing: with("/registry/add", `{"entry":"a/b"}`), conflict: with("/registry/add", `{"entry":"com.mallory/deprecated"}`)},
+
 	"listOutdated":   {ok: at("/outdated"), no404: namesNothing, no409: changesNone},
 	"updateServer":   {conflict: with("/servers/s/update", "{}"), missing: with("/servers/none/update", "{}"), no200: "it needs a package: TestVersionsDoNotMove"},
 	"rollBackServer": {conflict: at("/servers/s/rollback"), missing: at("/servers/none/rollback"), no200: "it needs a package: TestVersionsDoNotMove"},
@@ -310,7 +314,7 @@ func startContract(t *testing.T) *contract {
 	u, o := startUpstream(t, tools...), startOffering(t, false, offersOf("It is honest."))
 	login := mcptest.StartLoginServer(t, startUpstream(t))
 	c := &contract{daemon: startDaemon(t, fmt.Sprintf(`{"mcp_management": "propose", "ask": {"tools": {"s:held": "ask"}, "wait": "1s"}, "mcpServers": {"s": {"url": %[1]q}, "spare": {"url": %[1]q}, "gone": {"url": %[1]q}, "jail": {"url": %[1]q, "quarantined": true},
-		"o": {"url": %q}, "tickets": {"url": %q}}}`, u.URL, o.URL, login.URL), noKeyring)}
+		"o": {"url": %q}, "tickets": {"url": %q}}, "registries": {"recorded": %q}}`, u.URL, o.URL, login.URL, startMCPRegistry(t).URL), noKeyring)}
 	c.inHome(".junie/mcp/mcp.json", `{"mcpServers": {"imported": {"command": "imported-mcp", "env": {"IMPORTED_TOKEN": "x"}}}}`)
 	c.awaitTools("s:plain", "s:taken", "spare:plain")
 	c.awaitState("tickets", "needs_login")

@@ -36,9 +36,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 	case c.IsUser():
 		all := []config.NamedEdit{{Name: s.Name, ServerEdit: edit}}
 		unpinned = a.pinNewServers(ctx, all)[0]
-		err = a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
-			return a.editor.AddServers(a.configConfirmFunc(ctx), all...)
-		})
+		err = a.addServerOfUser(ctx, c, all[0])
 	case c.IsKnown():
 		if err = a.editor.CheckNotSelfReference(edit.Launch); err == nil {
 			err = a.addProposal(ctx, s.Name, edit, c)
@@ -94,6 +92,13 @@ func appendUnpinned(warnings []string, server, why string) []string {
 // unpinnedNotice tells that the version of a server is not pinned.
 func unpinnedNotice(server, why string) string {
 	return "The version is not pinned, so each start may use another one: " + problem.ClipForDisplay(why, 300) + ". To pin it, run `mcpproxy upstream update " + ShellQuote(server) + "`."
+}
+
+// addServerOfUser adds a validated server to the configuration.
+func (a *Admin) addServerOfUser(ctx context.Context, c Caller, edit config.NamedEdit) error {
+	return a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: edit.Name}, "add_server", ""), func() error {
+		return a.editor.AddServers(a.configConfirmFunc(ctx), edit)
+	})
 }
 
 // AddServers adds several servers in one edit of the file, with one proof of presence. refused contains the errors of

@@ -102,6 +102,12 @@ export interface LogTail { server: string; lines: string[]; entries: LogLine[] }
 export interface LogLine { at?: string; stream: "stderr" | "stdout" | "mcpproxy"; text: string }
 // POST /servers/parse {text} (right: look): any client's text -> servers that POST /servers takes
 export interface Parsed { format: "json" | "toml" | "yaml" | "command" | "url" | ""; servers: ParsedServer[]; mistakes: { line: number; column: number; message: string; hint?: string }[]; notes: string[] /* left out on purpose: MCPProxy itself */ }
+// ── Registries ── GET /registry/servers?q= -> RegistryEntries (latest versions) · POST /registry/add {entry, version, registry, option, name, values: ["NAME=VALUE"]} -> AddedFromRegistry
+export interface RegistryInput { name: string; kind: "env" | "header" | "argument" | "variable"; description?: string; required?: boolean; secret?: boolean; repeated?: boolean; folder?: boolean; default?: string; choices?: string[] }
+export interface RegistryOption { id: string; command?: string[]; url?: string; inputs: RegistryInput[]; problem?: string }
+export interface RegistryEntry { registry: string; name: string; title?: string; description?: string; version: string; status?: string; status_message?: string; published?: string; website?: string; repository?: string; options: RegistryOption[]; verdict: Verdict | "incomplete"; findings: Finding[] }
+export interface RegistryEntries { servers: RegistryEntry[]; registries: { name: string; url: string; fetched_at?: string; problem?: string; more?: boolean; unreadable?: number }[] }
+export interface AddedFromRegistry { server: { name: string }; missing?: string[]; notes?: string[] }
 export interface ParsedServer { name: string; add: Record<string, unknown> /* body for POST /servers */; launch: LaunchView; exists: boolean; secrets: { place: "env" | "headers" | "args" | "url"; name: string /* of env, headers the name; of args the index from 0 */; kind: string; suggestion: string /* the whole new value, with ${env:NAME} */ }[]; notes: string[] }
 
 // ── Tools ── GET /tools ?hints=said|corrected|guessed&use=recent|earlier|never&server&operation_type&call_with&status (now) & q= (part of name or title) & detail=slim|full (slim) & sort=name|calls|last|tokens & reverse=true & limit=100 (max 1000) & offset

@@ -6,9 +6,11 @@ import { Button } from "../../ui/button";
 import { Dialog } from "../../ui/dialog";
 import { anyFound, FoundList, useFound } from "../../ui/found";
 import { ParseBox } from "../../ui/parse-box";
+import { Seg } from "../../ui/field";
 import { usePaste, type Added } from "../../ui/paste";
+import { FromRegistry } from "./registry";
 
-/** The dialog that adds pasted servers, and then shows their state. */
+/** The dialog that adds pasted servers or one of a registry, and then shows their state. */
 export function AddDialog({ onClose }: { onClose: () => void }) {
   const paste = usePaste();
   const found = useFound({ paste, ticked: false });
@@ -16,6 +18,8 @@ export function AddDialog({ onClose }: { onClose: () => void }) {
   const status = useStatus();
   const [busy, setBusy] = useState(false);
   const [added, setAdded] = useState<Added[]>();
+  const [from, setFrom] = useState<"paste" | "registry">("paste");
+  const choice = <Seg label="Where the server comes from" value={from} onChange={setFrom} options={[{ value: "paste", label: "Paste" }, { value: "registry", label: "Registry" }]} />;
   const add = async () => {
     if (busy || total === 0) return;
     setBusy(true);
@@ -32,8 +36,10 @@ export function AddDialog({ onClose }: { onClose: () => void }) {
       </Dialog>
     );
   }
+  if (from === "registry") return <Dialog title="Add server" onClose={onClose} class="add-dialog"><p>{choice}</p><FromRegistry onClose={onClose} /></Dialog>;
   return (
     <Dialog title="Add server" onClose={onClose} class="add-dialog">
+      <p>{choice}</p>
       <ParseBox of={paste} rows={8} onSubmit={add} />
       {anyFound(found) && <FoundList of={found} />}
       <p class="dim">{total > 0 ? "Adding approves exactly the launches above. The servers start, and their definitions are scanned." : <>You see each command here before it runs.{status.data && <> Servers are saved in <code>{status.data.config_path}</code>.</>}</>}</p>
