@@ -10,10 +10,10 @@ function chunk(id: string): string | undefined {
   return undefined;
 }
 
-export default defineConfig(({ mode }) => {
+export default defineConfig(({ mode, command }) => {
   const daemon = loadEnv(mode, ".", "MCPPROXY_").MCPPROXY_URL ?? "http://127.0.0.1:8080";
   return {
-    base: "/ui/",
+    base: command === "build" ? "./" : "/ui/", // the daemon makes the addresses in index.html relative to the page
     oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
     build: {
       outDir: "../internal/web/dist",

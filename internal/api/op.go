@@ -57,8 +57,10 @@ type Deps struct {
 	Auth            *auth.Authenticator
 	// Profiles returns the configured profiles. A token may be bound to a profile.
 	Profiles auth.ProfileRuleFunc
-	Logger   *slog.Logger
-	Version  string
+	// PublicPath returns the path in front of Prefix in requests of browsers to a host. nil means "".
+	PublicPath func(host string) string
+	Logger     *slog.Logger
+	Version    string
 	// Replacements replace the declared operations that have the same ID.
 	Replacements []Operation
 

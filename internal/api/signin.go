@@ -27,20 +27,24 @@ type SignInInput struct {
 type UISession struct {
 	Value     string    `json:"value,omitempty" doc:"The value that the page must send as X-MCPProxy-Session with each request. Only the response to the sign-in contains it."`
 	ExpiresAt time.Time `json:"expires_at" doc:"The time at which the session ends. Each use extends it."`
-	cookie    string
+	cookie    *http.Cookie
 }
 
 func (s UISession) cookies() []*http.Cookie {
-	if s.cookie == "" {
+	if s.cookie == nil {
 		return nil
 	}
-	return []*http.Cookie{sessionCookie(s.cookie, 0)}
+	return []*http.Cookie{s.cookie}
 }
 
-// sessionCookie returns the session cookie. Browsers send it to all servers on the host: see auth.SessionCookie. It
-// lacks the Secure attribute, because the loopback address has no TLS.
-func sessionCookie(value string, maxAge int) *http.Cookie {
-	return &http.Cookie{Name: auth.SessionCookie, Value: value, Path: Prefix, MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+// sessionCookie returns the session cookie for the page that sent the request. Browsers send it to all servers on the
+// host: see auth.SessionCookie. It has the Secure attribute only over TLS, which the loopback address usually lacks.
+func sessionCookie(d *Deps, r *http.Request, value string, maxAge int) *http.Cookie {
+	path := Prefix
+	if d.PublicPath != nil {
+		path = d.PublicPath(r.Host) + Prefix
+	}
+	return &http.Cookie{Name: auth.SessionCookie, Value: value, Path: path, MaxAge: maxAge, Secure: auth.IsSecure(r), HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
 // foreignPageError returns the error for a request that does not come from a page of this server.
@@ -64,7 +68,7 @@ func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISessi
 	}
 	_, cookies := auth.SessionCredentials(in.r)
 	opened := d.Auth.SignIns.OpenSession(cookies)
-	return UISession{Value: opened.Value, ExpiresAt: opened.Expires.UTC(), cookie: opened.Cookie}, nil
+	return UISession{Value: opened.Value, ExpiresAt: opened.Expires.UTC(), cookie: sessionCookie(d, in.r, opened.Cookie, 0)}, nil
 }
 
 // checkSignIn returns nil if the code or key is valid, otherwise the reason.
@@ -104,16 +108,18 @@ type SignOutInput struct {
 // SignedOut counts the ended sessions.
 type SignedOut struct {
 	Sessions int `json:"sessions" doc:"The number of ended sessions."`
+	cookie   *http.Cookie
 }
 
 // cookies returns a cookie that deletes the session cookie.
-func (SignedOut) cookies() []*http.Cookie { return []*http.Cookie{sessionCookie("", -1)} }
+func (s SignedOut) cookies() []*http.Cookie { return []*http.Cookie{s.cookie} }
 
 func signOut(d *Deps, _ context.Context, _ ops.Caller, in SignOutInput) (SignedOut, error) {
+	cookie := sessionCookie(d, in.r, "", -1)
 	if in.Everywhere {
-		return SignedOut{d.Auth.SignIns.SignOutEverywhere()}, nil
+		return SignedOut{d.Auth.SignIns.SignOutEverywhere(), cookie}, nil
 	}
-	return SignedOut{d.Auth.SignIns.SignOutBrowser(auth.SessionCredentials(in.r))}, nil
+	return SignedOut{d.Auth.SignIns.SignOutBrowser(auth.SessionCredentials(in.r)), cookie}, nil
 }
 
 // SignInCode is a one-time code that signs in a web UI page.

@@ -3,6 +3,7 @@
 // Files:
 //   - app.go: opens, connects, runs and stops all parts
 //   - http.go: listeners, routes, the check of Host and Origin, /readyz, /metrics
+//   - certificate.go: the certificate of TLS, which follows its files
 //   - loopback.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
 //   - launch.go, secrets.go, session_needs.go: decide which servers run, read their secrets, and know which clients need a session of their own
 //   - records.go: record events of servers, approvals and the configuration
@@ -122,6 +123,7 @@ type daemon struct {
 	release      func() error  // unlocks the data directory
 	spoolChecked chan struct{} // the log checked its files: see watchForDeletedFiles
 	tcp, unix    net.Listener
+	certificate  *servedCertificate // of tcp; nil: it speaks clear text
 	store        store.Database
 	shared       *store.Postgres // store when other instances share it, else nil
 	log          *activity.Log
@@ -262,8 +264,14 @@ func (d *daemon) openDataDir() error {
 }
 
 func (d *daemon) openListeners() error {
-	address := d.live.Current().Listen
+	cfg := d.live.Current()
+	address := cfg.Listen
 	var err error
+	if cfg.TLS.IsOn() {
+		if d.certificate, err = openCertificate(cfg.TLS, d.logger); err != nil {
+			return err
+		}
+	}
 	if d.tcp, err = net.Listen("tcp", address); err != nil && d.opt.AnyPort {
 		d.logger.Warn("the address is in use: using another port", "address", address, "error", err)
 		d.tcp, err = net.Listen("tcp", "127.0.0.1:0")
@@ -329,7 +337,7 @@ func (d *daemon) createServices() error {
 		ArgumentEffects: cfg.Intent.JudgeArguments,
 		Servers:         cfg.Servers, Store: signatureAwaitingStore{d.store, d.verify, d.logger}, Approvals: d.book, Observe: d.recordAcceptedAndHeldDefinitions, Logger: d.logger,
 	})
-	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version, Notify: d.announceLogin})
+	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version, Notify: d.announceLogin, PublicCallback: d.publicCallback})
 	d.onClose(d.logins.Close)
 	d.needs = newLearnedNeeds(d.store, d.logger)
 	packages := filepath.Join(cfg.DataDir, "packages")
@@ -369,7 +377,7 @@ func (d *daemon) createServices() error {
 			Surfaces: d.endpoints, ConfigError: d.live.LastError,
 			CountHeld:    func(ctx context.Context) ops.StatusHeld { return d.consent.CountPendingAndLeases(ctx) },
 			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: func() []string {
-				return slices.Concat(d.loopback.withWarning(d.live.Warnings()), ops.UnknownAnswerByClientWarnings(d.live.Current(), d.tokens), d.notifier.Warnings())
+				return slices.Concat(d.loopback.withWarning(d.live.Warnings()), d.certificate.warnings(time.Now()), ops.UnknownAnswerByClientWarnings(d.live.Current(), d.tokens), d.notifier.Warnings())
 			}, LoadedToolBytes: func() int { return d.builtin.ToolListSize() },
 		},
 	})
@@ -377,7 +385,7 @@ func (d *daemon) createServices() error {
 	d.inspect = ops.NewInspector(d.gateway, d.log, d.upstreams)
 	d.events = ops.NewEventHub(ops.EventHubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
 	d.notifier = notify.New(notify.Deps{Config: d.live.Current, Observe: d.events.Observe, NeedsLogin: d.logins.NeedsLogin, Secret: d.values.valueFor,
-		UI: func() string { return web.UIAddress(d.tcp.Addr(), d.presence.NeedsPasskey()) }, Version: d.opt.Version, Logger: d.logger})
+		UI: d.uiAddress, Version: d.opt.Version, Logger: d.logger})
 	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
 	d.tokens = auth.NewAgentTokens(signatureAwaitingTokenStore{d.store, d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
 		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.NewTokenClaim(t)) })
@@ -406,7 +414,7 @@ func (d *daemon) createServices() error {
 		d.gateway, d.values.requestRead)
 	trials := &ops.TrialOperations{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.ParseMaskedText, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now}
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.AccountClients}
-	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(d.log, tokens.UnprovenReason), d.events, d.notifier, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects, versions, ops.NewRegistryOperations(operations, kept, filepath.Join(cfg.DataDir, "registry"))}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(d.log, tokens.UnprovenReason), d.events, d.notifier, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects, versions, ops.NewRegistryOperations(operations, kept, filepath.Join(cfg.DataDir, "registry"))}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, PublicPath: func(host string) string { return d.live.Current().PublicPathAt(host) }, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -437,6 +445,9 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 		d.logPendingReviews, d.events.Run, d.notifier.Run, d.values.readUntilDone,
 	} {
 		d.running.Go(func() { run(ctx) })
+	}
+	if d.certificate != nil {
+		d.running.Go(func() { d.certificate.follow(ctx) })
 	}
 	d.running.Go(func() { d.configSignal.followPresenceSetting(ctx, d.live, d.signedChanged) })
 	// A tool is locked before its server is touched.
@@ -473,7 +484,7 @@ func (d *daemon) announceReady() {
 	if d.terminal != nil {
 		d.printWelcome()
 	} else {
-		d.logger.Info("mcpproxy answers", "mcp", "http://"+d.tcp.Addr().String()+"/mcp",
+		d.logger.Info("mcpproxy answers", "mcp", d.baseURL()+"/mcp",
 			"config", d.live.Path(), "data_dir", d.live.Current().DataDir)
 	}
 	if d.opt.Ready != nil {
@@ -524,14 +535,45 @@ func (d *daemon) stopServing() {
 }
 
 func (d *daemon) endpoints() []ops.Surface {
-	base := "http://" + d.tcp.Addr().String()
-	return []ops.Surface{
+	base := d.baseURL()
+	all := []ops.Surface{
 		{Name: "mcp", Address: base + "/mcp"},
 		{Name: "all servers", Address: base + "/mcp/all"},
 		{Name: "one lane of all servers", Address: base + "/mcp/all/{lane}"},
 		{Name: "one server", Address: base + "/mcp/servers/{server}"},
 		{Name: "rest", Address: base + api.Prefix},
-		{Name: api.UI, Address: web.UIAddress(d.tcp.Addr(), d.presence.NeedsPasskey())},
+		{Name: api.UI, Address: d.uiAddress()},
 		{Name: "socket", Address: d.unix.Addr().String()},
 	}
+	if listener := config.ListenerURL(d.tcp.Addr().String(), d.certificate != nil); base != listener && d.isFronted() {
+		all = append(all, ops.Surface{Name: ops.ListenerSurface, Address: listener})
+	}
+	return all
+}
+
+// isFronted reports whether the URL for clients is not simply the address of the listener.
+func (d *daemon) isFronted() bool { return d.certificate != nil || d.live.Current().PublicURL != "" }
+
+// baseURL returns the URL of the daemon for clients, without a path.
+func (d *daemon) baseURL() string {
+	if d.isFronted() {
+		return d.live.Current().BaseURL(d.tcp.Addr().String(), d.certificate != nil)
+	}
+	return "http://" + d.tcp.Addr().String()
+}
+
+// publicCallback returns the address at which browsers end a login to a server, or "": on this machine only.
+func (d *daemon) publicCallback() string {
+	if d.live.Current().PublicURL == "" {
+		return ""
+	}
+	return d.baseURL() + callbackPath
+}
+
+// uiAddress returns the URL of the web UI. Passkeys need the one with the name localhost.
+func (d *daemon) uiAddress() string {
+	if passkeys := d.presence.NeedsPasskey(); passkeys || !d.isFronted() {
+		return web.UIAddress(d.tcp.Addr(), passkeys)
+	}
+	return d.baseURL() + web.Path
 }

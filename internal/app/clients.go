@@ -32,7 +32,7 @@ func (d *daemon) newClientOperations(dataDir string, tokens *ops.AccessOperation
 		Endpoint: func() ops.ProxyEndpoint {
 			now := d.live.Current()
 			p := ops.ProxyEndpoint{
-				Base: ops.ListenerURL(d.tcp.Addr().String()), Command: self, Args: config.PathFlags(d.live.Path(), dataDir, nil), NoCommand: selfErr, Locked: now.RequireMCPAuth,
+				Base: now.BaseURL(d.tcp.Addr().String(), d.certificate != nil), Listener: config.ListenerURL(d.tcp.Addr().String(), d.certificate != nil), Command: self, Args: config.PathFlags(d.live.Path(), dataDir, nil), NoCommand: selfErr, Locked: now.RequireMCPAuth,
 			}
 			for _, profile := range now.Profiles {
 				p.Profiles = append(p.Profiles, profile.Name)

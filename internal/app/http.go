@@ -59,13 +59,19 @@ func (d *daemon) createHTTPServers(mcp, rest, ui, metrics http.Handler) {
 		mux.Handle(path, mcp)
 		mux.Handle(path+"/mcp", mcp)
 	}
+	mux.Handle("GET "+callbackPath, d.logins)
 	mux.HandleFunc("/", serveNotFound)
-	handler := &rootHandler{mcp: mcp, rest: mux, trusted: func() []string { return d.live.Current().TrustedHosts }}
-	open := func(l net.Listener, conns int, plain func(path string) bool) {
-		listener := httpserver.New(l, httpserver.Options{
+	trusted := func() []string { return d.live.Current().AllowedHosts() }
+	open := func(l net.Listener, conns int, plain func(path string) bool, front func(*http.Request) string) {
+		handler := &rootHandler{mcp: mcp, rest: mux, trusted: trusted, front: front}
+		opt := httpserver.Options{
 			Handler: handler, Plain: plain, Base: d.base,
 			HeaderTime: headerTimeout, BodyTime: bodyTimeout, IdleTime: idleTimeout, MaxConns: conns, Logger: d.logger,
-		})
+		}
+		if l == d.tcp && d.certificate != nil {
+			opt.TLS, opt.TLSFailed = d.certificate.tlsConfig(), d.certificate.handshakeFailed
+		}
+		listener := httpserver.New(l, opt)
 		server := &http.Server{
 			Handler: handler, MaxHeaderBytes: headerBytes, DisableGeneralOptionsHandler: true,
 			ErrorLog: slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug), ConnContext: auth.MarkSocketConn, BaseContext: d.base,
@@ -74,8 +80,11 @@ func (d *daemon) createHTTPServers(mcp, rest, ui, metrics http.Handler) {
 		d.listeners, d.servers = append(d.listeners, listener), append(d.servers, server)
 	}
 	tcp, socket := connectionLimits(openFileLimit())
-	open(d.tcp, tcp, func(string) bool { return true })
-	open(d.unix, socket, func(string) bool { return false })
+	open(d.tcp, tcp, func(string) bool { return true }, func(r *http.Request) string {
+		cfg := d.live.Current()
+		return auth.Front{TLS: d.certificate != nil, Proxies: cfg.ProxyAddresses(), Path: cfg.PublicPath()}.Apply(r)
+	})
+	open(d.unix, socket, func(string) bool { return false }, func(*http.Request) string { return "" })
 	d.loopback = &loopbackListeners{usesPasskeys: d.presence.NeedsPasskey, logger: d.logger, serve: func(l net.Listener) {
 		listener := httpserver.New(l, d.listeners[0].Options)
 		d.running.Go(func() {
@@ -102,10 +111,15 @@ type rootHandler struct {
 	mcp     http.Handler // has the same check, and rejects in the form of MCP
 	rest    http.Handler
 	trusted func() []string
+	front   func(*http.Request) (refusal string) // see auth.Front
 }
 
 // ServeHTTP routes a request that passes the check.
 func (e *rootHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if why := e.front(r); why != "" {
+		refuseRequest(w, r, why)
+		return
+	}
 	path := strings.HasPrefix(r.RequestURI, "/")
 	if plain, ok := strings.CutSuffix(r.URL.Path, "/"); ok && path && r.URL.RawPath == "" && isMCPPath(plain) {
 		r = r.Clone(r.Context()) // some clients append a slash
@@ -121,15 +135,20 @@ func (e *rootHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		why = "the target of the request is not a path"
 	}
 	if why != "" {
-		w.Header().Set("Connection", "close") // do not wait for the body
-		if r.URL.Path == api.Prefix || strings.HasPrefix(r.URL.Path, api.Prefix+"/") {
-			api.WriteForbidden(w, why)
-			return
-		}
-		http.Error(w, "Forbidden: "+why+".", http.StatusForbidden)
+		refuseRequest(w, r, why)
 		return
 	}
 	e.rest.ServeHTTP(w, r)
+}
+
+// refuseRequest answers a request that is not routed.
+func refuseRequest(w http.ResponseWriter, r *http.Request, why string) {
+	w.Header().Set("Connection", "close") // do not wait for the body
+	if r.URL.Path == api.Prefix || strings.HasPrefix(r.URL.Path, api.Prefix+"/") {
+		api.WriteForbidden(w, why)
+		return
+	}
+	http.Error(w, "Forbidden: "+why+".", http.StatusForbidden)
 }
 
 // isMCPPath reports whether the path is an MCP endpoint in its canonical form.
@@ -154,6 +173,9 @@ func isMCPPath(path string) bool {
 	}
 	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/")
 }
+
+// callbackPath is the path at which browsers end a login to a server, if there is a public URL.
+const callbackPath = "/oauth/callback"
 
 // allPaths are the ends of the paths of all servers, and of their lanes.
 var allPaths = []string{"all", "all/read", "all/write", "all/destructive"}

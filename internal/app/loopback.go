@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -126,7 +125,7 @@ func (d *daemon) dataDirIfDefaultDaemonListens(address string) string {
 		return ""
 	}
 	for _, surface := range s.Surfaces {
-		if strings.HasPrefix(surface.Address, fmt.Sprintf("http://%s/", address)) {
+		if _, at, _ := strings.Cut(surface.Address, "://"); strings.HasPrefix(at+"/", address+"/") {
 			return dir
 		}
 	}

@@ -14,7 +14,7 @@ func TestRefusalFormat(t *testing.T) {
 	answer := func(status int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 	}
-	d := &rootHandler{mcp: answer(surface), rest: answer(routes), trusted: func() []string { return nil }}
+	d := &rootHandler{mcp: answer(surface), rest: answer(routes), trusted: func() []string { return nil }, front: func(*http.Request) string { return "" }}
 	for target, own := range map[string]int{
 		"/mcp": surface, "/mcp/all": surface, "/mcp/servers/a": surface, "/mcp/s/a": surface, "/mcp?x=y": surface,
 		"/mcp/all/read": surface, "/mcp/all/write/mcp": surface, "/mcp/p/x/all/destructive": surface, "/mcp/p/x/all/read/mcp": surface, "/mcp/p/all": surface, "/mcp/p/all/all": surface,

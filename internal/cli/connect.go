@@ -333,7 +333,8 @@ func newLocalClients(ctx context.Context, r *invocation) (*ops.LocalClients, err
 	if err != nil {
 		return nil, err
 	}
-	place := ops.ProxyEndpoint{Base: ops.ListenerURL(live.Current().Listen), Locked: live.Current().RequireMCPAuth,
+	cfg := live.Current()
+	place := ops.ProxyEndpoint{Base: cfg.BaseURL(cfg.Listen, cfg.TLS.IsOn()), Listener: config.ListenerURL(cfg.Listen, cfg.TLS.IsOn()), Locked: live.Current().RequireMCPAuth,
 		Profiles: mapSlice(live.Current().Profiles, func(p config.Profile) string { return p.Name })}
 	if at := runningDaemonURL(ctx, r); at != "" {
 		place.Base = at
@@ -364,12 +365,7 @@ func runningDaemonURL(ctx context.Context, r *invocation) string {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	s, _ := callDaemon(ctx, r, api.GetStatus, ops.Nothing{}) // after an error, the status is empty
-	for _, surface := range s.Surfaces {
-		if at, ok := strings.CutSuffix(surface.Address, "/mcp"); ok {
-			return ops.ListenerURL(strings.TrimPrefix(at, "http://"))
-		}
-	}
-	return ""
+	return ops.ClientBaseURL(s.Surfaces)
 }
 
 // daemonTokenIssuer creates and revokes tokens through the daemon.

@@ -307,13 +307,13 @@ func writeCheckResult(p *printer, c doctor.CheckResult) {
 	}
 }
 
-// examineClients describes how the MCP clients of this user account are connected to the MCPProxy at an address.
-func (r *invocation) examineClients(address string) ([]doctor.ClientFacts, error) {
+// examineClients describes how the MCP clients of this user account are connected to the MCPProxy at a URL.
+func (r *invocation) examineClients(base string) ([]doctor.ClientFacts, error) {
 	env, err := newClientFileEnv(r)
 	if err != nil {
 		return nil, err
 	}
-	account := newLocalClientsForEndpoint(r, env, ops.ProxyEndpoint{Base: ops.ListenerURL(address)})
+	account := newLocalClientsForEndpoint(r, env, ops.ProxyEndpoint{Base: base})
 	all, err := account.ListClients()
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func (f *loginFlags) logIn(ctx context.Context, r *invocation, c *api.Client, se
 	}
 	var pasted <-chan string
 	if headless && l.Code == "" {
-		fmt.Fprintln(r.Stderr, "If your browser runs on another machine, the login ends at an address that the browser cannot open (http://127.0.0.1…). Paste that address here:")
+		fmt.Fprintln(r.Stderr, "If your browser runs on another machine, the login may end at an address that the browser cannot open (http://127.0.0.1…). Then paste that address here:")
 		pasted = readLines(r.Stdin)
 	}
 	return awaitLogin(ctx, r, c, l, pasted)

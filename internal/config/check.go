@@ -59,7 +59,7 @@ func checkAbsoluteDir(s string) error {
 	return errors.New("the directory must be absolute; begin it with / or ~/")
 }
 
-func checkSandboxPath(s string) error {
+func checkAbsolutePath(s string) error {
 	if checkAbsoluteDir(s) != nil {
 		return errors.New("the path must be absolute; begin it with / or ~/")
 	}

@@ -49,6 +49,7 @@ func (w *accessClamper) clampConfig(was, next *Config) *Config {
 	w.clampKeys("", resolvedWrittenShownKeys{was.keys(), was.asWritten.keys(), was.shown.keys()}, resolvedWrittenShownKeys{out.keys(), written.keys(), shown.keys()})
 	w.clampServers(was, &out)
 	w.clampProfiles(was, &out)
+	out.exposure = newExposure(&out)
 	out.revision, out.sharedRevision = computeRevision(out.shown), computeRevisionWithoutRestartKeys(out.shown)
 	return &out
 }

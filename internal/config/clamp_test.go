@@ -49,43 +49,45 @@ func grantingKeys(t testing.TB, was, next string) []string {
 
 // directions maps each key to pairs of values: the right value grants more access than the left one, and the way back does not.
 var directions = map[string][][2]string{ // key → stricter, wider
-	"ask.answer_by_client":                        {{`["a"]`, `["a", "b"]`}},
-	"listen":                                      {{`"127.0.0.1:8080"`, `"0.0.0.0:8080"`}, {`"10.0.0.1:8080"`, `"0.0.0.0:8080"`}},
-	"require_mcp_auth":                            {{`true`, `false`}},
-	"trusted_hosts":                               {{`["a"]`, `["a", "b"]`}, {`["a"]`, `["b"]`}},
-	"mcp_management":                              {{`"off"`, `"read"`}, {`"read"`, `"propose"`}},
-	"validate_arguments":                          {{`"reject"`, `"warn"`}, {`"warn"`, `"off"`}},
-	"activity_retention_days":                     {{`90`, `89`}},
-	"activity_max_records":                        {{`2000`, `1999`}},
-	"activity_max_size_mb":                        {{`1024`, `16`}},
-	"activity_max_response_size":                  {{`65536`, `0`}},
-	"activity_durability":                         {{`"power"`, `"process"`}},
-	"ask.write":                                   {{`"ask"`, `"off"`}},
-	"ask.destructive":                             {{`"ask"`, `"off"`}},
-	"ask.tools":                                   {{`{"a:b": "ask"}`, `{}`}, {`{"a:b": "ask"}`, `{"a:b": "off"}`}, {`{}`, `{"a:*": "off"}`}},
-	"quarantine_enabled":                          {{`true`, `false`}},
-	"presence":                                    {{`"passphrase"`, `"none"`}, {`"passkey"`, `"none"`}},
-	"server.allow_private":                        {{`false`, `true`}},
-	"server.trust_sandbox":                        {{`false`, `true`}},
-	"server.enabled":                              {{`false`, `true`}},
-	"server.quarantined":                          {{`true`, `false`}},
-	"server.session":                              {{`"per_client"`, `"auto"`}, {`"auto"`, `"shared"`}, {`"per_client"`, `"shared"`}},
-	"server.trust":                                {{`"manual"`, `"scan"`}, {`"scan"`, `"auto"`}},
-	"server.enabled_tools":                        {{`["a"]`, `["a", "b"]`}, {`["a"]`, `["*"]`}, {`["a1"]`, `["a?"]`}, {`["a"]`, `absent`}},
-	"server.disabled_tools":                       {{`["a", "b"]`, `["a"]`}, {`["a*"]`, `["a1"]`}, {`["a"]`, `absent`}},
-	"server.validate_arguments":                   {{`"reject"`, `"off"`}, {`"reject"`, `absent`}, {`absent`, `"off"`}},
-	"server.infer_hints":                          {{`"enforce"`, `"advise"`}, {`"advise"`, `"off"`}},
-	"server.hint_overrides":                       {{`{"a": {"readOnlyHint": false}}`, `{}`}, {`{}`, `{"a": {"readOnlyHint": true}}`}, {`{"a": {"destructiveHint": true}}`, `{"a": {"destructiveHint": false}}`}, {`{"*": {"openWorldHint": true}}`, `{"*": {"openWorldHint": false}}`}, {`{"*": {"idempotentHint": false}}`, `{"*": {"idempotentHint": true}}`}},
-	"server.lanes":                                {{`{"t": {"by": "action", "argument": "$.a", "destructive": ["x", "y"]}}`, `{"t": {"by": "action", "argument": "$.a", "destructive": ["x"]}}`}, {`{"t": {"by": "action", "argument": "$.a", "read": ["x"]}}`, `{"t": {"by": "action", "argument": "$.a", "read": ["x", "z"]}}`}},
-	"server.ask.write":                            {{`"ask"`, `absent`}, {`absent`, `"off"`}, {`"ask"`, `"off"`}},
-	"server.ask.destructive":                      {{`"ask"`, `"off"`}},
-	"server.ask.tools":                            {{`{"b": "ask"}`, `{"b": "off"}`}},
-	"profile.servers":                             {{`["a"]`, `["a", "b"]`}, {`["a"]`, `absent`}},
-	"profile.tools":                               {{`{"s": ["a"]}`, `{"s": ["a", "b"]}`}, {`{"s": ["a"], "*": ["a"]}`, `{"s": ["a"]}`}, {`{"s": ["a"]}`, `absent`}},
-	"profile.lanes":                               {{`["read"]`, `["read", "write"]`}, {`["read"]`, `absent`}},
-	"profile.ask.write":                           {{`"ask"`, `absent`}},
-	"profile.ask.destructive":                     {{`"ask"`, `"off"`}},
-	"profile.ask.tools":                           {{`{"a:b": "ask"}`, `absent`}},
+	"ask.answer_by_client":       {{`["a"]`, `["a", "b"]`}},
+	"listen":                     {{`"127.0.0.1:8080"`, `"0.0.0.0:8080"`}, {`"10.0.0.1:8080"`, `"0.0.0.0:8080"`}},
+	"require_mcp_auth":           {{`true`, `false`}},
+	"trusted_hosts":              {{`["a"]`, `["a", "b"]`}, {`["a"]`, `["b"]`}},
+	"trusted_proxies":            {{`["10.0.0.0/8"]`, `["10.0.0.0/8", "192.0.2.7"]`}},
+	"public_url":                 {{`""`, `"https://a.example"`}},
+	"mcp_management":             {{`"off"`, `"read"`}, {`"read"`, `"propose"`}},
+	"validate_arguments":         {{`"reject"`, `"warn"`}, {`"warn"`, `"off"`}},
+	"activity_retention_days":    {{`90`, `89`}},
+	"activity_max_records":       {{`2000`, `1999`}},
+	"activity_max_size_mb":       {{`1024`, `16`}},
+	"activity_max_response_size": {{`65536`, `0`}},
+	"activity_durability":        {{`"power"`, `"process"`}},
+	"ask.write":                  {{`"ask"`, `"off"`}},
+	"ask.destructive":            {{`"ask"`, `"off"`}},
+	"ask.tools":                  {{`{"a:b": "ask"}`, `{}`}, {`{"a:b": "ask"}`, `{"a:b": "off"}`}, {`{}`, `{"a:*": "off"}`}},
+	"quarantine_enabled":         {{`true`, `false`}},
+	"presence":                   {{`"passphrase"`, `"none"`}, {`"passkey"`, `"none"`}},
+	"server.allow_private":       {{`false`, `true`}},
+	"server.trust_sandbox":       {{`false`, `true`}},
+	"server.enabled":             {{`false`, `true`}},
+	"server.quarantined":         {{`true`, `false`}},
+	"server.session":             {{`"per_client"`, `"auto"`}, {`"auto"`, `"shared"`}, {`"per_client"`, `"shared"`}},
+	"server.trust":               {{`"manual"`, `"scan"`}, {`"scan"`, `"auto"`}},
+	"server.enabled_tools":       {{`["a"]`, `["a", "b"]`}, {`["a"]`, `["*"]`}, {`["a1"]`, `["a?"]`}, {`["a"]`, `absent`}},
+	"server.disabled_tools":      {{`["a", "b"]`, `["a"]`}, {`["a*"]`, `["a1"]`}, {`["a"]`, `absent`}},
+	"server.validate_arguments":  {{`"reject"`, `"off"`}, {`"reject"`, `absent`}, {`absent`, `"off"`}},
+	"server.infer_hints":         {{`"enforce"`, `"advise"`}, {`"advise"`, `"off"`}},
+	"server.hint_overrides":      {{`{"a": {"readOnlyHint": false}}`, `{}`}, {`{}`, `{"a": {"readOnlyHint": true}}`}, {`{"a": {"destructiveHint": true}}`, `{"a": {"destructiveHint": false}}`}, {`{"*": {"openWorldHint": true}}`, `{"*": {"openWorldHint": false}}`}, {`{"*": {"idempotentHint": false}}`, `{"*": {"idempotentHint": true}}`}},
+	"server.lanes":               {{`{"t": {"by": "action", "argument": "$.a", "destructive": ["x", "y"]}}`, `{"t": {"by": "action", "argument": "$.a", "destructive": ["x"]}}`}, {`{"t": {"by": "action", "argument": "$.a", "read": ["x"]}}`, `{"t": {"by": "action", "argument": "$.a", "read": ["x", "z"]}}`}},
+	"server.ask.write":           {{`"ask"`, `absent`}, {`absent`, `"off"`}, {`"ask"`, `"off"`}},
+	"server.ask.destructive":     {{`"ask"`, `"off"`}},
+	"server.ask.tools":           {{`{"b": "ask"}`, `{"b": "off"}`}},
+	"profile.servers":            {{`["a"]`, `["a", "b"]`}, {`["a"]`, `absent`}},
+	"profile.tools":              {{`{"s": ["a"]}`, `{"s": ["a", "b"]}`}, {`{"s": ["a"], "*": ["a"]}`, `{"s": ["a"]}`}, {`{"s": ["a"]}`, `absent`}},
+	"profile.lanes":              {{`["read"]`, `["read", "write"]`}, {`["read"]`, `absent`}},
+	"profile.ask.write":          {{`"ask"`, `absent`}},
+	"profile.ask.destructive":    {{`"ask"`, `"off"`}},
+	"profile.ask.tools":          {{`{"a:b": "ask"}`, `absent`}},
 	"intent_declaration.strict_server_validation": {{`true`, `false`}},
 	"intent_declaration.require_intent":           {{`true`, `false`}},
 	"intent_declaration.infer_hints":              {{`"enforce"`, `"advise"`}, {`"advise"`, `"off"`}},
@@ -124,6 +126,8 @@ var changes = map[string]struct {
 	"server.lanes":                       {`{}`, `{"a": {"by": "sql", "argument": "$.q"}}`, true},
 	"server.hint_overrides":              {`{"a": {"title": "A"}}`, `{"a": {"title": "B"}}`, true},
 	"presence":                           {`"passphrase"`, `"passkey"`, true},
+	"tls.certificate_file":               {`"/a"`, `"/b"`, true},
+	"tls.key_file":                       {`"/a"`, `"/b"`, true},
 	"intent_declaration.judge_arguments": {`"advise"`, `"off"`, true},
 }
 
@@ -168,7 +172,12 @@ func fileWith(name, value string) (text, path string) {
 	case "profile":
 		return `{"profiles": {"p": ` + with(member(key)) + `}}`, "profiles.p." + key
 	}
-	if key == "listen" {
+	switch key {
+	case "tls.certificate_file":
+		return `{"tls": {"certificate_file": ` + value + `, "key_file": "/k"}}`, key
+	case "tls.key_file":
+		return `{"tls": {"certificate_file": "/c", "key_file": ` + value + `}}`, key
+	case "listen", "trusted_proxies", "public_url":
 		return with(`"require_mcp_auth": true`, member(key)), key
 	}
 	return with(member(key)), key
@@ -276,7 +285,9 @@ func anyFile(t *rapid.T, label string) string {
 		values[key] = append(values[key], c.a, c.b)
 	}
 	delete(values, "$schema")
-	delete(values, "listen") // with require_mcp_auth
+	for _, key := range []string{"listen", "trusted_proxies", "public_url", "tls.certificate_file", "tls.key_file"} {
+		delete(values, key) // they require other keys: see TestExposure
+	}
 	object := func(prefix string, leave func(key string) bool) string {
 		groups, members := map[string][]string{}, []string{}
 		for _, name := range slices.Sorted(maps.Keys(values)) {

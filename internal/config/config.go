@@ -19,6 +19,7 @@
 //   - tool_settings.go: names and texts of the user for tools.
 //   - ask_rules.go: which rule makes a call wait for approval.
 //   - selfreference.go: rejects a server that is this MCPProxy.
+//   - exposure.go: TLS, trusted proxies and the public URL.
 //   - paths.go: where the file and the data directory are.
 //
 // Guarantees:
@@ -51,6 +52,9 @@ type Config struct {
 	APIKey            string // empty: the key in the data directory is used
 	RequireMCPAuth    bool
 	TrustedHosts      []string
+	TLS               TLS
+	TrustedProxies    []string // CIDR ranges and addresses
+	PublicURL         string   // URL of MCPProxy for clients; empty: that of the listener
 	ToolsLimit        int
 	ToolsDetail       ToolDetailLevel
 	DiscoveryLimit    int // bytes
@@ -87,6 +91,7 @@ type Config struct {
 	warnings       []string
 	revision       string
 	sharedRevision string
+	exposure       exposure // derived; zero if the configuration was not parsed
 }
 
 // Revision is a hash of the shown configuration, in 12 hexadecimal digits. Comments,

@@ -44,6 +44,7 @@ func (in parseInput) parseConfig() (*Config, error) {
 	in.applyOverrides(c)
 	in.applyOverrides(shown)
 	in.checkExposure(d, g, c)
+	d.checkFront(g, c)
 	d.expandHomeDirs(g, c, shown)
 	setDefaultTrust(c)
 	d.warnUnknownServers(g, c)
@@ -56,6 +57,7 @@ func (in parseInput) parseConfig() (*Config, error) {
 	for _, s := range c.Servers {
 		written.Servers = append(written.Servers, *s.asWritten)
 	}
+	c.exposure = newExposure(c)
 	c.asWritten, c.shown, c.revision, c.sharedRevision = &written, shown, computeRevision(shown), computeRevisionWithoutRestartKeys(shown)
 	c.warnings = d.warnings.toTexts(in.file)
 	return c, nil
@@ -111,18 +113,22 @@ func (in parseInput) checkExposure(d *decoder, g objectMembers, c *Config) {
 			return
 		}
 	}
-	if c.RequireMCPAuth || isLoopbackAddress(c.Listen) {
+	key, message := c.exposedBy()
+	if c.RequireMCPAuth || key == "" {
 		return
 	}
-	const message, hint = "listen is not a loopback address, so other machines can connect", `set "require_mcp_auth": true, or listen on 127.0.0.1`
-	member, inFile := g["listen"]
+	hint := `set "require_mcp_auth": true`
+	if key == "listen" {
+		hint += ", or listen on 127.0.0.1"
+	}
+	member, inFile := g[key]
 	switch {
-	case in.listen != "":
+	case in.listen != "" && key == "listen":
 		d.addGlobalMistake("--listen", "--listen: "+in.listen+" is not a loopback address, so other machines can connect", "listen on 127.0.0.1, or set \"require_mcp_auth\": true in "+in.file)
 	case inFile:
-		d.addMistake(member.Value.StartOffset, "listen", message, hint)
+		d.addMistake(member.Value.StartOffset, key, message, hint)
 	default:
-		d.addGlobalMistake("listen", message, hint)
+		d.addGlobalMistake(key, message, hint)
 	}
 }
 
@@ -131,6 +137,7 @@ func (d *decoder) expandHomeDirs(g objectMembers, c, shown *Config) {
 	home := homeDir(d.lookup)
 	if home != "" {
 		c.DataDir, shown.DataDir = expandTilde(c.DataDir, home), expandTilde(shown.DataDir, home)
+		c.TLS = TLS{expandTilde(c.TLS.CertificateFile, home), expandTilde(c.TLS.KeyFile, home)}
 		for i := range c.Servers {
 			c.Servers[i].WorkingDir, c.Servers[i].Sandbox = expandTilde(c.Servers[i].WorkingDir, home), c.Servers[i].Sandbox.WithHome(home)
 		}

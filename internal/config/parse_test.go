@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,8 @@ func TestEverything(t *testing.T) {
 	want := &Config{
 		Listen: "0.0.0.0:9000", DataDir: "/srv/data", Database: "postgres://mcpproxy:t0p-s3cret@db.example.com/mcpproxy?sslmode=verify-full", APIKey: "t0p-s3cret", RequireMCPAuth: true,
 		TrustedHosts: []string{"mcp.example.com", "mcp.example.com:8443"},
-		ToolsLimit:   25, ToolsDetail: Compact, DiscoveryLimit: 20_000, ResultLimit: 0, MCPManagement: ManageOff,
+		TLS:          TLS{CertificateFile: "/etc/mcpproxy/tls.crt", KeyFile: "/home/me/tls.key"}, TrustedProxies: []string{"10.0.0.0/8", "192.0.2.7", "2001:db8::/32"}, PublicURL: "https://mcp.example.com/mcpproxy/",
+		ToolsLimit: 25, ToolsDetail: Compact, DiscoveryLimit: 20_000, ResultLimit: 0, MCPManagement: ManageOff,
 		CallTimeout: 90 * time.Second, ConnectTimeout: time.Minute, IdleTimeout: 10 * time.Minute,
 		MaxConcurrent: 8, QueueSize: 16, QueueTimeout: 1500 * time.Millisecond,
 		ValidateArguments: ValidateWarn,
@@ -412,6 +414,29 @@ func TestZeroDurationNeedsNoUnit(t *testing.T) {
 	for _, text := range []string{`{"call_timeout": 0}`, `{"idle_timeout": 30}`} {
 		if _, err := Parse([]byte(text), none); err == nil {
 			t.Errorf("%s was accepted", text)
+		}
+	}
+}
+
+// TestExposure checks what is derived from the keys, also after a change was withheld.
+func TestExposure(t *testing.T) {
+	plain, public := mustParse(t, `{"trusted_hosts": ["a.example"]}`), mustParse(t, `{"require_mcp_auth": true, "trusted_hosts": ["a.example"], "trusted_proxies": ["10.1.2.3/8", "192.0.2.7", "::ffff:192.0.2.8"], "public_url": "https://Mcp.example.com:8443/a/b/"}`)
+	if !slices.Equal(plain.AllowedHosts(), []string{"a.example"}) || plain.ProxyAddresses() != nil || plain.PublicPath() != "" || plain.PublicPathAt("") != "" {
+		t.Errorf("%+v", plain)
+	}
+	if !slices.Equal(public.AllowedHosts(), []string{"a.example", "Mcp.example.com:8443"}) || fmt.Sprint(public.ProxyAddresses()) != "[10.0.0.0/8 192.0.2.7/32 192.0.2.8/32]" ||
+		public.PublicPath() != "/a/b" || public.PublicPathAt("mcp.example.com:8443") != "/a/b" || public.PublicPathAt("127.0.0.1:8080") != "" {
+		t.Errorf("%+v", public)
+	}
+	if kept := ClampAccess(plain, public); len(kept.AllowedHosts()) != 1 || kept.ProxyAddresses() != nil || kept.PublicPath() != "" {
+		t.Errorf("a withheld change: %+v", kept)
+	}
+	for listen, want := range map[string][2]string{
+		"127.0.0.1:8080": {"http://127.0.0.1:8080", "https://127.0.0.1:8080"}, "0.0.0.0:80": {"http://127.0.0.1:80", "https://127.0.0.1:80"}, ":81": {"http://127.0.0.1:81", "https://127.0.0.1:81"},
+		"[::]:82": {"http://127.0.0.1:82", "https://127.0.0.1:82"}, "[::1]:83": {"http://[::1]:83", "https://[::1]:83"},
+	} {
+		if got := [2]string{plain.BaseURL(listen, false), plain.BaseURL(listen, true)}; got != want || public.BaseURL(listen, false) != "https://Mcp.example.com:8443/a/b" {
+			t.Errorf("%s: %v, want %v; public %s", listen, got, want, public.BaseURL(listen, false))
 		}
 	}
 }

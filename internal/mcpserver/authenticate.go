@@ -14,7 +14,7 @@ import (
 func (x *httpRequest) authenticate() bool {
 	cfg := x.s.Config()
 	socket := auth.IsFromSocket(x.r.Context())
-	if why := auth.HostOrOriginRefusal(x.r, cfg.TrustedHosts); why != "" {
+	if why := auth.HostOrOriginRefusal(x.r, cfg.AllowedHosts()); why != "" {
 		x.refuseUnread(http.StatusForbidden, "Forbidden: "+why+".")
 		return false
 	}

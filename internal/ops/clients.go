@@ -239,8 +239,9 @@ func (a *LocalClients) addPermissionReport(v *ClientView) error {
 
 // ProxyEndpoint is the address of this MCPProxy for clients.
 type ProxyEndpoint struct {
-	// Base is the URL without a path, such as http://127.0.0.1:8080.
-	Base string
+	// Base is the URL for clients, such as http://127.0.0.1:8080 or https://example.com/mcpproxy. Listener is the URL on
+	// this machine, if it is another one.
+	Base, Listener string
 	// Command is the absolute path of the program that relays MCP over stdin and stdout. Args are its arguments.
 	// NoCommand is the reason if there is no such program.
 	Command   string
@@ -251,13 +252,25 @@ type ProxyEndpoint struct {
 	Locked bool
 }
 
-// ListenerURL returns the URL of a listener for clients on this machine.
-func ListenerURL(listen string) string {
-	host, port, err := net.SplitHostPort(listen)
-	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
-		listen = net.JoinHostPort("127.0.0.1", port)
+// ListenerSurface is the name of the surface that is the address of the listener, if clients use another one.
+const ListenerSurface = "listener"
+
+// ClientBaseURL returns the URL for clients of a daemon with these surfaces, without a path; "" if there are none.
+func ClientBaseURL(surfaces []Surface) string {
+	for _, s := range surfaces {
+		base, ok := strings.CutSuffix(s.Address, "/mcp")
+		if !ok {
+			continue
+		}
+		if u, err := url.Parse(base); err == nil {
+			if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsUnspecified() {
+				u.Host = net.JoinHostPort("127.0.0.1", u.Port())
+				return u.String()
+			}
+		}
+		return base
 	}
-	return "http://" + listen
+	return ""
 }
 
 // plannedEntries returns the entries of a surface for a client, with their addresses. The profile "" means all
@@ -302,12 +315,14 @@ func (p ProxyEndpoint) clientAddress(c clients.Client, e clients.ProxyEntry, pro
 
 // isOwnURL reports whether a URL belongs to this MCPProxy.
 func (p ProxyEndpoint) isOwnURL(text string) bool {
-	base, err := url.Parse(p.Base)
-	if err != nil {
-		return false
-	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != base.Scheme || u.Port() != base.Port() {
+	return err == nil && (isURLUnder(u, p.Base) || isURLUnder(u, p.Listener))
+}
+
+// isURLUnder reports whether a URL has the scheme, host and port of base, and begins with its path.
+func isURLUnder(u *url.URL, text string) bool {
+	base, err := url.Parse(text)
+	if err != nil || text == "" || u.Scheme != base.Scheme || u.Port() != base.Port() || !strings.HasPrefix(u.Path+"/", base.Path+"/") {
 		return false
 	}
 	return u.Hostname() == base.Hostname() || u.Hostname() == "localhost" && net.ParseIP(base.Hostname()).IsLoopback()

@@ -308,9 +308,9 @@ func TestList(t *testing.T) {
 }
 
 func TestBase(t *testing.T) {
-	for listen, want := range map[string]string{"127.0.0.1:8080": "http://127.0.0.1:8080", "0.0.0.0:80": "http://127.0.0.1:80", ":81": "http://127.0.0.1:81", "[::]:82": "http://127.0.0.1:82", "[::1]:83": "http://[::1]:83"} {
-		if got := ops.ListenerURL(listen); got != want {
-			t.Errorf("%s: %s, want %s", listen, got, want)
+	for address, want := range map[string]string{"http://127.0.0.1:8080/mcp": "http://127.0.0.1:8080", "http://0.0.0.0:80/mcp": "http://127.0.0.1:80", "https://[::]:82/mcp": "https://127.0.0.1:82", "http://[::1]:83/mcp": "http://[::1]:83", "https://example.com/a/mcp": "https://example.com/a", "": ""} {
+		if got := ops.ClientBaseURL([]ops.Surface{{Name: "mcp", Address: address}}); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
 		}
 	}
 }

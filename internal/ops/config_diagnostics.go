@@ -179,7 +179,13 @@ func (s *ConfigOperations) checkListenAddress(status Status) Check {
 	check := Check{"address", "Address", stateOK, "", ""}
 	if len(status.Surfaces) > 0 {
 		check.Detail = "Clients connect to " + status.Surfaces[0].Address + "."
-		_, rest, _ := strings.Cut(status.Surfaces[0].Address, "://")
+		listener := status.Surfaces[0].Address
+		for _, s := range status.Surfaces {
+			if s.Name == ListenerSurface {
+				listener = s.Address
+			}
+		}
+		_, rest, _ := strings.Cut(listener, "://")
 		at, _, _ := strings.Cut(rest, "/")
 		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && portOfAddress(wanted) != portOfAddress(at) && len(status.NeedsRestart) == 0 {
 			check.State, check.Fix = stateWarn, "Free the port, then restart MCPProxy."

@@ -114,7 +114,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	name, under := strings.CutPrefix(r.URL.Path, Path)
 	if !under {
-		header.Set("Location", Path) // without the query, which the page does not use
+		header.Set("Location", Path[1:]) // relative, because a proxy may have removed a path in front; without the query, which the page does not use
 		w.WriteHeader(http.StatusFound)
 		return
 	}
@@ -133,9 +133,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case asset:
 		header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	case found == nil:
-		found = h.files[index]
+		h.files[index].serveFile(w, r, strings.Count(strings.TrimPrefix(r.URL.EscapedPath(), Path), "/"))
+		return
 	}
-	found.serveFile(w, r)
+	found.serveFile(w, r, 0)
 }
 
 // hostNameOriginOfLoopback returns the origin with a host name if host is a loopback address, otherwise "".
@@ -186,14 +187,18 @@ func encodeFile(dist fs.FS, name string) (f encodedFile, err error) {
 	return f, nil
 }
 
-func (f *uiFile) serveFile(w http.ResponseWriter, r *http.Request) {
+// serveFile answers with the file. Its addresses are relative to the path of the UI, and the request is depth folders
+// below.
+func (f *uiFile) serveFile(w http.ResponseWriter, r *http.Request, depth int) {
 	made, err := f.forms()
 	if err != nil {
 		http.Error(w, "The file cannot be read.", http.StatusInternalServerError)
 		return
 	}
 	body, tag := made.plain, made.tag
-	if made.zipped != nil {
+	if depth > 0 {
+		body, tag = bytes.ReplaceAll(body, []byte(`="./`), []byte(`="`+strings.Repeat("../", depth))), tag+"-"+strconv.Itoa(depth)
+	} else if made.zipped != nil {
 		w.Header().Set("Vary", "Accept-Encoding")
 		if acceptsGzip(r.Header.Values("Accept-Encoding")) {
 			w.Header().Set("Content-Encoding", "gzip")

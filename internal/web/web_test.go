@@ -101,7 +101,7 @@ func TestServedFiles(t *testing.T) {
 		if resp.StatusCode != c.status || body != c.body || resp.Header.Get("Content-Type") != c.kind || resp.Header.Get("Cache-Control") != c.cache && c.status != 404 && c.status != 405 {
 			t.Errorf("%s %s: %d %v %.60q", c.method, c.target, resp.StatusCode, resp.Header, body)
 		}
-		if c.status == 302 && resp.Header.Get("Location") != "/ui/" {
+		if c.status == 302 && resp.Header.Get("Location") != "ui/" {
 			t.Errorf("%s redirects to %q", c.target, resp.Header.Get("Location"))
 		}
 		for name, want := range map[string]string{
@@ -245,5 +245,23 @@ func TestRedirectToLocalhost(t *testing.T) {
 	}
 	if resp, _ := ask(t, serve(t, built), "GET", "/ui/", "Host", "127.0.0.1:8080"); resp.StatusCode != http.StatusOK {
 		t.Errorf("without passkeys: status = %s", resp.Status)
+	}
+}
+
+// TestRelativeAddresses: the addresses in the page lead to the files from every path, also behind a proxy that has
+// removed a path in front.
+func TestRelativeAddresses(t *testing.T) {
+	t.Parallel()
+	s := serve(t, fstest.MapFS{"index.html": {Data: []byte(`<script src="./assets/app-1a2b.js"></script>`)}})
+	tags := map[string]bool{}
+	for target, want := range map[string]string{"/ui/": "./", "/ui/tools": "./", "/ui/tools/a": "../", "/ui/tools/a%2Fb": "../", "/ui/tools/a/b": "../../"} {
+		resp, body := ask(t, s, "GET", target, "Accept-Encoding", "identity")
+		if body != `<script src="`+want+`assets/app-1a2b.js"></script>` {
+			t.Errorf("%s: %s", target, body)
+		}
+		tags[resp.Header.Get("Etag")] = true
+	}
+	if len(tags) != 3 {
+		t.Errorf("the tags are %v", tags)
 	}
 }

@@ -4,8 +4,7 @@
 import { computed, signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import * as query from "./lib/query";
-
-const root = "/ui/";
+import { root } from "./root";
 
 export const pageNames = ["overview", "approvals", "activity", "tools", "servers", "clients", "settings"] as const;
 export type PageName = (typeof pageNames)[number];

@@ -16,7 +16,7 @@ async function size(names: string[]): Promise<number> {
 
 test("all files have at most 250 KB compressed, and the files in index.html 90 KB minus those of a page", async () => {
   expect(await size(Object.keys(files))).toBeLessThan(250);
-  const named = [...files["index.html"]!.matchAll(/(?:src|href)="\/ui\/([^"]+)"/g)].map((m) => m[1]!);
+  const named = [...files["index.html"]!.matchAll(/(?:src|href)="\.\/([^"]+)"/g)].map((m) => m[1]!);
   expect(named.length).toBeGreaterThan(3);
   expect(await size(["index.html", ...named])).toBeLessThan(60);
 });

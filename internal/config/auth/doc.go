@@ -10,7 +10,7 @@
 //     copy of revoked tokens.
 //   - api_key.go: the file of the API key.
 //   - signin.go, session_file.go, webui_session.go: sign-in codes and sessions of the web UI.
-//   - guard.go: checks Host and Origin.
+//   - guard.go: checks Host and Origin; front.go: what proxies report about a request.
 //
 // Guarantees:
 //   - A request without a credential has at most the rights of an agent. A wrong key, or an expired, revoked or
@@ -18,6 +18,7 @@
 //   - Keys, codes, sessions and tokens are never logged and never read from a URL.
 //   - A request over TCP must name a loopback address or a trusted host; a web page can only call the address that it
 //     was loaded from.
+//   - Headers of proxies count only from trusted proxies. With trusted proxies, clear text from other machines is refused.
 //   - A Scope without rules allows everything, and an additional rule never grants access. Checks do not allocate.
 //
 // It does not decide what an actor may do with a tool (policy) or what a route requires (api).

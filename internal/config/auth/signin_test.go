@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -204,6 +205,9 @@ func TestOwnPage(t *testing.T) {
 		}
 		if why := auth.ForeignPageRefusal(r); (why == "") != c.want {
 			t.Errorf("%+v: %q", c, why)
+		}
+		if r.URL.Scheme = "https"; strings.HasPrefix(c.origin, "https://") && c.origin == "https://"+c.host && auth.ForeignPageRefusal(r) != "" {
+			t.Errorf("%+v: refused over TLS", c)
 		}
 		r.Header.Add("Sec-Fetch-Site", "same-origin")
 		r.Header.Add("Origin", "http://"+c.host)

@@ -51,7 +51,7 @@ func ForeignPageRefusal(r *http.Request) string {
 	switch {
 	case len(origins) == 0 && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return "" // browsers send none
-	case len(origins) == 1 && (origins[0] == "http://"+r.Host || origins[0] == "https://"+r.Host && !isPlainLoopbackHost(r.Host)):
+	case len(origins) == 1 && (origins[0] == "http://"+r.Host || origins[0] == "https://"+r.Host && (IsSecure(r) || !isPlainLoopbackHost(r.Host))):
 		return ""
 	}
 	return "the Origin header does not match this address"

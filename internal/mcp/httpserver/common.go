@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -20,7 +21,10 @@ type Options struct {
 	BodyTime   time.Duration // limit for the body of a request, from the end of its head
 	IdleTime   time.Duration // limit between two requests
 	MaxConns   int           // limit of connections, including net/http's; above it new ones get 503 if all are busy
-	Logger     *slog.Logger
+	// TLS makes every connection use TLS. nil means clear text. TLSFailed is called for each failed handshake.
+	TLS       *tls.Config
+	TLSFailed func(remote string, err error)
+	Logger    *slog.Logger
 }
 
 // listenerState is the shared state of the connections of a Listener.

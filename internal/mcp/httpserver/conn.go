@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -22,14 +24,18 @@ type conn struct {
 // maxHeadSize is the maximum size of the head of a plain request, in bytes.
 const maxHeadSize = 4 << 10
 
-func newConn(l *listenerState, nc net.Conn) *conn {
+func newConn(l *listenerState, raw net.Conn) *conn {
+	nc := raw
+	if l.TLS != nil {
+		nc = tls.Server(raw, l.TLS)
+	}
 	s, used := l.used.Get().(*readBuffers)
 	if !used {
 		s = &readBuffers{br: bufio.NewReaderSize(nil, maxHeadSize)}
 	}
 	s.br.Reset(nc)
 	return &conn{
-		connIO: connIO{connState: &connState{in: l.connRegistry, nc: nc, new: true}, readBuffers: s, l: l, fired: make(chan struct{}, 1)},
+		connIO: connIO{connState: &connState{in: l.connRegistry, nc: nc, raw: raw, new: true}, readBuffers: s, l: l, fired: make(chan struct{}, 1)},
 		remote: nc.RemoteAddr().String(),
 	}
 }
@@ -51,7 +57,7 @@ func (c *conn) serveRequests(ctx context.Context, now time.Time) {
 			c.l.removeConn(c.connState)
 		}
 	}()
-	for first := true; ; first = false {
+	for first := true; c.handshake(now, first); first = false {
 		r, err := c.readRequestHead(now, first)
 		if errors.Is(err, errNotPlain) {
 			c.moveToNetHTTP()
@@ -66,6 +72,34 @@ func (c *conn) serveRequests(ctx context.Context, now time.Time) {
 	}
 	c.recycleBuffers()
 }
+
+// handshake completes the TLS handshake of a new connection within HeaderTime, and reports whether it succeeded.
+func (c *conn) handshake(now time.Time, first bool) bool {
+	secured, ok := c.nc.(*tls.Conn)
+	if !ok || !first {
+		return true
+	}
+	c.raw.SetDeadline(now.Add(c.l.HeaderTime))
+	err := secured.Handshake()
+	c.raw.SetWriteDeadline(time.Time{})
+	if err == nil {
+		return true
+	}
+	if clear, ok := errors.AsType[tls.RecordHeaderError](err); ok && clear.Conn != nil && slices.Contains(clearTextStarts, string(clear.RecordHeader[:])) {
+		c.raw.SetWriteDeadline(now.Add(c.l.HeaderTime))
+		io.WriteString(c.raw, clearTextResponse)
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) { // the client, or this server, has closed it
+		c.l.TLSFailed(c.remote, err)
+	}
+	return false
+}
+
+// clearTextResponse is the reply to a client that speaks HTTP without TLS.
+const clearTextResponse = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\nThis address requires TLS: write https:// instead of http://.\n"
+
+// clearTextStarts are the first five bytes of requests without TLS.
+var clearTextStarts = []string{"GET /", "HEAD ", "POST ", "PUT /", "DELET", "OPTIO", "PATCH"}
 
 // moveToNetHTTP passes the connection to net/http, with the bytes that were read and without deadlines.
 func (c *conn) moveToNetHTTP() {

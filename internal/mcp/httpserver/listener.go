@@ -19,6 +19,7 @@
 //   - The time for the first byte, the head and the body is limited. The handler limits the reply.
 //   - Neither this package nor net/http waits for an unread body.
 //   - No connection outlives the Listener's Close.
+//   - With Options.TLS, the handshake counts as part of the first request's head.
 //   - At the connection limit, connections that send little are closed first. A client that sends complete requests
 //     gets a slot.
 //
@@ -190,9 +191,11 @@ func (l *ServingListener) tryAdmitConn(ctx context.Context, c *conn) (again time
 		l.running.Go(func() { c.serveRequests(ctx, now) })
 		return 0
 	case again == 0:
-		c.nc.SetWriteDeadline(now.Add(time.Second)) // the first write of a connection does not block
-		c.nc.Write(tooManyConnsResponse)
-		c.nc.Close()
+		if c.l.TLS == nil { // otherwise a reply would need a handshake
+			c.raw.SetWriteDeadline(now.Add(time.Second)) // the first write of a connection does not block
+			c.raw.Write(tooManyConnsResponse)
+		}
+		c.raw.Close()
 	}
 	return again
 }
@@ -262,7 +265,7 @@ func (l *ServingListener) Shutdown(ctx context.Context) error {
 	for p, here := range l.conns {
 		if here {
 			p.stop()
-			p.nc.Close()
+			p.raw.Close()
 		}
 	}
 	l.mu.Unlock()

@@ -59,6 +59,7 @@ func newConnRegistry(most int) *connRegistry {
 type connState struct {
 	in   *connRegistry
 	nc   net.Conn
+	raw  net.Conn           // nc without TLS: its Close does not block
 	stop context.CancelFunc // ends the contexts of its requests; nil at net/http
 	new  bool               // used only by the connection's own goroutine
 	came time.Time          // in.mu guards this field and the next one
@@ -140,7 +141,7 @@ func (p *connState) closeUnlessBusy() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.phase == waiting || p.phase == inHead {
-		p.nc.Close()
+		p.raw.Close()
 	}
 }
 
@@ -250,7 +251,7 @@ func (r *connRegistry) evictConnUnlessBusy(p *connState, now time.Time) bool {
 		return false
 	}
 	p.fate = dropped
-	p.nc.Close()
+	p.raw.Close()
 	r.removeConnLocked(p)
 	return true
 }

@@ -232,6 +232,7 @@ type Facts struct {
 	DataDir    string
 	Socket     string
 	Listen     string // configured host:port
+	Base       string // URL for clients, without a path, by the configuration
 	Shared     bool   // the database is PostgreSQL
 
 	Daemon         *DaemonFacts // nil if no daemon answers

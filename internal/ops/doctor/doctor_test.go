@@ -27,14 +27,14 @@ type people struct {
 	all  []doctor.ClientFacts
 	err  error
 	hang chan struct{} // if set, examine blocks until it is closed
-	at   string        // the address that examine received
+	at   string        // the URL that examine received
 }
 
-func (p *people) examine(address string) ([]doctor.ClientFacts, error) {
+func (p *people) examine(base string) ([]doctor.ClientFacts, error) {
 	if p.hang != nil {
 		<-p.hang
 	}
-	p.at = address
+	p.at = base
 	return p.all, p.err
 }
 
@@ -101,8 +101,8 @@ func TestClients(t *testing.T) {
 			if r := examine(t, doctor.GatherFacts(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.OK {
 				t.Errorf("correct client: %+v", r)
 			}
-			if seen.at != "127.0.0.1:18080" {
-				t.Errorf("examine got the address %s", seen.at)
+			if seen.at != "http://127.0.0.1:18080" {
+				t.Errorf("examine got the URL %s", seen.at)
 			}
 			o.ExamineClients = (&people{err: errors.New("no")}).examine
 			if r := examine(t, doctor.GatherFacts(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.Skipped {

@@ -33,10 +33,10 @@ type GatherOptions struct {
 	// Ask requests the daemon's facts. It returns ErrAbsent if no daemon is running, and another error if a daemon does
 	// not answer.
 	Ask func(ctx context.Context) (*DaemonFacts, error)
-	// ExamineClients returns the installed MCP clients in a fixed order. If it is nil, the clients are unknown. address
-	// is the address on which MCPProxy listens or would listen, such as 127.0.0.1:8080. It contacts no server and
+	// ExamineClients returns the installed MCP clients in a fixed order. If it is nil, the clients are unknown. base
+	// is the URL of MCPProxy for clients, such as http://127.0.0.1:8080. It contacts no server and
 	// writes nothing.
-	ExamineClients func(address string) ([]ClientFacts, error)
+	ExamineClients func(base string) ([]ClientFacts, error)
 	// Thorough means to check the whole database and activity log if no daemon uses them.
 	Thorough bool
 }
@@ -60,7 +60,7 @@ func GatherFacts(ctx context.Context, o GatherOptions) *Facts {
 	f.gatherConcurrently(ctx, []gatherPart{
 		{"the files", o.gatherFiles}, {"the processes", func(context.Context) func(*Facts) { return gatherLockAndPortHolders(f.Listen, o) }},
 		{"the database", o.gatherDatabase}, {"the pages of the database", f.onlyWithoutDaemon(o, o.gatherPageDamage)}, {"the activity log", f.onlyWithoutDaemon(o, o.gatherLogVerification)},
-		{"the clients", func(context.Context) func(*Facts) { return o.gatherClients(f.Daemon, f.Listen) }},
+		{"the clients", func(context.Context) func(*Facts) { return o.gatherClients(f.Daemon, f.Base) }},
 	})
 	f.mergeServerFacts(o)
 	return f
@@ -92,7 +92,10 @@ func (o GatherOptions) gatherConfiguration(context.Context) func(*Facts) {
 	needs, clear := o.readServerVariablesAndSecrets()
 	live, err := config.OpenLiveConfig(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
 	if err != nil {
-		return func(f *Facts) { f.Listen, f.Mistakes, f.Needs = config.DefaultConfig().Listen, toMistakes(err), needs }
+		return func(f *Facts) {
+			f.Listen, f.Mistakes, f.Needs = config.DefaultConfig().Listen, toMistakes(err), needs
+			f.Base = config.ListenerURL(f.Listen, false)
+		}
 	}
 	c, warnings := live.Current(), live.Warnings()
 	servers := toServerFacts(c.Servers)
@@ -101,6 +104,7 @@ func (o GatherOptions) gatherConfiguration(context.Context) func(*Facts) {
 	}
 	return func(f *Facts) {
 		f.Listen, f.Shared, f.Warnings, f.Servers, f.Needs = c.Listen, store.IsPostgres(c.Database), warnings, servers, needs
+		f.Base = c.BaseURL(c.Listen, c.TLS.IsOn())
 	}
 }
 
@@ -203,29 +207,20 @@ func toReadExtent(ctx context.Context, err error) readExtent {
 	return unread
 }
 
-func (o GatherOptions) gatherClients(d *DaemonFacts, listen string) func(*Facts) {
+func (o GatherOptions) gatherClients(d *DaemonFacts, base string) func(*Facts) {
 	if o.ExamineClients == nil {
 		return nil
 	}
-	all, err := o.ExamineClients(listenAddress(d, listen))
+	if d != nil {
+		base = cmp.Or(ops.ClientBaseURL(d.Surfaces), base)
+	}
+	all, err := o.ExamineClients(base)
 	return func(f *Facts) {
 		f.Clients, f.ClientsKnown = all, true
 		if err != nil {
 			f.ClientsErr = problem.From(err).Message
 		}
 	}
-}
-
-// listenAddress returns the address on which MCPProxy listens, or would listen if no daemon is running.
-func listenAddress(d *DaemonFacts, listen string) string {
-	if d != nil {
-		for _, s := range d.Surfaces {
-			if at, ok := strings.CutSuffix(strings.TrimPrefix(s.Address, "http://"), "/mcp"); ok {
-				return at
-			}
-		}
-	}
-	return listen
 }
 
 // maxEntries limits the number of examined entries of the data directory.

@@ -162,24 +162,29 @@ const (
 // if its state parameter matches. It rejects other requests without effect, because any web page can send them.
 func (l *pendingLogin) newCallbackHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "no-store")
-		q := r.URL.Query()
-		status, title, text := http.StatusBadRequest, "This is not the login that MCPProxy waits for.", "Start it again with <code>mcpproxy login</code>."
-		if r.Method == http.MethodGet && r.URL.Path == "/callback" && "http://"+r.Host+"/callback" == l.redirect && l.matchesResponse(q) {
-			select {
-			case l.answers <- q:
-				status, title, text = http.StatusOK, "MCPProxy has your answer.", "You can close this page. MCPProxy shows the result where you started the login."
-			default:
-				title = "This login has been used already."
-			}
-		}
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, callbackPage(title, text))
+		l.answerCallback(w, r, r.URL.Path == "/callback" && "http://"+r.Host+"/callback" == l.redirect)
 	})
+}
+
+// answerCallback answers a request at the callback. own reports whether it arrived at the address of the login.
+func (l *pendingLogin) answerCallback(w http.ResponseWriter, r *http.Request, own bool) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	q := r.URL.Query()
+	status, title, text := http.StatusBadRequest, "This is not the login that MCPProxy waits for.", "Start it again with <code>mcpproxy login</code>."
+	if own && r.Method == http.MethodGet && l.matchesResponse(q) {
+		select {
+		case l.answers <- q:
+			status, title, text = http.StatusOK, "MCPProxy has your answer.", "You can close this page. MCPProxy shows the result where you started the login."
+		default:
+			title = "This login has been used already."
+		}
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, callbackPage(title, text))
 }
 
 // matchesResponse reports whether the response belongs to the login, with each parameter once.

@@ -5,9 +5,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +52,7 @@ func (a *Account) BeginLogin(ctx context.Context, headless bool, done func(conte
 	begun := l.LoginProgress
 	if !a.accounts.addWorkUnlessClosed() {
 		cancel()
-		_ = listener.Close()
+		closeCallback(listener)
 		return LoginProgress{}, errClosed
 	}
 	a.mu.Lock()
@@ -89,7 +91,8 @@ func (a *Account) CompleteLogin(pasted string) error {
 	}
 	pasted = strings.TrimSpace(pasted)
 	if !strings.Contains(pasted, "://") { // browsers hide the scheme
-		pasted = "http://" + pasted
+		scheme, _, _ := strings.Cut(l.redirect, "://")
+		pasted = scheme + "://" + pasted
 	}
 	u, err := url.Parse(pasted)
 	if err != nil || u.Scheme+"://"+u.Host+u.Path != l.redirect || !l.matchesResponse(u.Query()) {
@@ -128,19 +131,19 @@ func (a *Account) prepareLogin(ctx context.Context, headless bool) (*pendingLogi
 		return nil, nil, err
 	}
 	known := a.loadStored(ctx)
-	listener, err := listenCallback(settings, known)
+	redirect, listener, err := a.openCallback(settings, known)
 	if err != nil {
 		return nil, nil, err
 	}
 	l := &pendingLogin{LoginProgress: LoginProgress{Phase: Waiting, Expires: time.Now().Add(loginTimeout), Issuer: found.as.Issuer}, discovery: found,
-		state: rand.Text(), verifier: rand.Text() + rand.Text(), redirect: "http://" + listener.Addr().String() + "/callback",
+		state: rand.Text(), verifier: rand.Text() + rand.Text(), redirect: redirect,
 		answers: make(chan url.Values, 1), ended: make(chan struct{})}
 	if known != nil && known.Issuer != found.as.Issuer {
 		l.Before = known.Issuer
 	}
 	l.scopes = requestedScopes(settings, asked, found, known)
 	if err := a.offerLogin(ctx, web, l, known, headless); err != nil {
-		_ = listener.Close()
+		closeCallback(listener)
 		return nil, nil, err
 	}
 	return l, listener, nil
@@ -180,6 +183,40 @@ func (a *Account) offerLogin(ctx context.Context, web *webClient, l *pendingLogi
 	}
 }
 
+// openCallback returns the address of the callback, and a listener for it unless the daemon serves it.
+func (a *Account) openCallback(s *Settings, known *credential) (redirect string, l net.Listener, err error) {
+	if public := a.accounts.opt.PublicCallback; public != nil && s.RedirectPort == 0 {
+		if redirect = public(); redirect != "" {
+			return redirect, nil, nil
+		}
+	}
+	if l, err = listenCallback(s, known); err != nil {
+		return "", nil, err
+	}
+	return "http://" + l.Addr().String() + "/callback", l, nil
+}
+
+// closeCallback closes the listener of a callback, which may be nil.
+func closeCallback(l net.Listener) {
+	if l != nil {
+		_ = l.Close()
+	}
+}
+
+// ServeHTTP is the public callback of all logins. The state parameter selects the login.
+func (k *Accounts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	k.mu.Lock()
+	all := slices.Collect(maps.Values(k.accounts))
+	k.mu.Unlock()
+	for _, a := range all {
+		if l := a.loginInProgress(); l != nil && l.matchesResponse(r.URL.Query()) {
+			l.answerCallback(w, r, k.opt.PublicCallback != nil && l.redirect == k.opt.PublicCallback())
+			return
+		}
+	}
+	new(pendingLogin).answerCallback(w, r, false)
+}
+
 // runLogin waits until the user has answered at the callback or with the device code, and gets the token.
 func (a *Account) runLogin(ctx context.Context, l *pendingLogin, listener net.Listener, done func(context.Context)) {
 	server := &http.Server{
@@ -189,7 +226,9 @@ func (a *Account) runLogin(ctx context.Context, l *pendingLogin, listener net.Li
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(listener) // until it is closed
+		if listener != nil {
+			_ = server.Serve(listener) // until it is closed
+		}
 	}()
 	err := a.awaitToken(ctx, l)
 	sctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callbackTimeout)

@@ -2,7 +2,9 @@ package oauth
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -442,4 +444,74 @@ func TestVaultThatFails(t *testing.T) {
 	if w.ask() != 200 {
 		t.Error("not logged in")
 	}
+}
+
+// With a public callback, a login listens nowhere, and ends at the callback of the daemon: once, with its own state, and
+// registered as a client on the web. A configured port still listens on this machine.
+func TestPublicCallback(t *testing.T) {
+	const public = "https://mcp.example.com/proxy/oauth/callback"
+	w := newWorld(t, Settings{})
+	w.keeper.opt.PublicCallback = func() string { return public }
+	ask := func(method, query string) *httptest.ResponseRecorder {
+		r := httptest.NewRecorder()
+		w.keeper.ServeHTTP(r, httptest.NewRequest(method, "/oauth/callback?"+query, nil))
+		return r
+	}
+	if r := ask(http.MethodGet, "state=&code=x"); r.Code != http.StatusBadRequest {
+		t.Errorf("without a login: %d", r.Code)
+	}
+	done := make(chan struct{})
+	begun, err := w.account.BeginLogin(t.Context(), false, func(context.Context) { close(done) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := url.Parse(begun.URL)
+	if err != nil || asked.Query().Get("redirect_uri") != public {
+		t.Fatalf("%s %v", begun.URL, err)
+	}
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := browser.Get(begun.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	end, err := resp.Location()
+	if err != nil || !strings.HasPrefix(end.String(), public+"?") {
+		t.Fatalf("%v %v", end, err)
+	}
+	for name, query := range map[string]string{"no state": "code=x", "another state": "code=x&state=y", "two states": end.RawQuery + "&state=y"} {
+		if r := ask(http.MethodGet, query); r.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d", name, r.Code)
+		}
+	}
+	if r := ask(http.MethodPost, end.RawQuery); r.Code != http.StatusBadRequest {
+		t.Errorf("POST: %d", r.Code)
+	}
+	if r := ask(http.MethodGet, end.RawQuery); r.Code != http.StatusOK {
+		t.Errorf("%d %s", r.Code, r.Body)
+	}
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("the login does not end")
+	}
+	if w.ask() != 200 || w.last("/register").Body["application_type"] != "web" || w.last("/token").Form.Get("redirect_uri") != public {
+		t.Errorf("register: %v, token: %v", w.last("/register").Body, w.last("/token").Form)
+	}
+	redirect, l, err := w.account.openCallback(&Settings{RedirectPort: freePort(t)}, nil)
+	if err != nil || l == nil || !strings.HasPrefix(redirect, "http://127.0.0.1:") {
+		t.Fatalf("with redirect_port: %s %v", redirect, err)
+	}
+	closeCallback(l)
+}
+
+// freePort returns a port that no program uses.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
 }

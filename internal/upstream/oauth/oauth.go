@@ -54,6 +54,9 @@ type Options struct {
 	Vault   Vault
 	Logger  *slog.Logger
 	Version string // sent to authorization servers
+	// PublicCallback returns the address of Accounts.ServeHTTP for the browsers of users, or "": then each login listens
+	// on the loopback address. nil means "".
+	PublicCallback func() string
 	// Notify is called when a login has changed. It must not block. It may be nil.
 	Notify func(server string, e LoginEvent)
 }

@@ -68,6 +68,10 @@ func (w *webClient) registerClient(ctx context.Context, as *authServerMetadata, 
 	if as.DeviceAuthorization != "" {
 		grants = append(grants, deviceGrant)
 	}
+	kind := "native"
+	if strings.HasPrefix(redirect, "https://") {
+		kind = "web" // OpenID Connect allows native clients only addresses of the user's machine
+	}
 	body, err := json.Marshal(struct {
 		Name            string     `json:"client_name"`
 		Redirects       []string   `json:"redirect_uris"`
@@ -75,7 +79,7 @@ func (w *webClient) registerClient(ctx context.Context, as *authServerMetadata, 
 		Responses       []string   `json:"response_types"`
 		Method          authMethod `json:"token_endpoint_auth_method"`
 		ApplicationType string     `json:"application_type"`
-	}{"MCPProxy", []string{redirect}, grants, []string{"code"}, chooseRegistrationAuthMethod(as.AuthMethods), "native"})
+	}{"MCPProxy", []string{redirect}, grants, []string{"code"}, chooseRegistrationAuthMethod(as.AuthMethods), kind})
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,9 @@ import type { Problem } from "./types";
 import { answered, unanswered } from "./connection";
 import { asks, permit, presenceHeader } from "./presence";
 import { dropSession, proof } from "./session";
+import { prefix } from "../root";
 
-export const base = "/api/v1";
+export const base = prefix + "/api/v1";
 
 export class ProblemError extends Error {
   constructor(readonly problem: Problem) {

@@ -3,6 +3,7 @@
 
 import { signal } from "@preact/signals";
 import { asked, type Asked } from "../lib/presence";
+import { prefix } from "../root";
 import type { Problem } from "./types";
 
 export const presenceHeader = "MCPProxy-Presence";
@@ -30,7 +31,7 @@ export function permit(p: Problem, method: string, route: string, url: string, b
   const at = new URL(url, location.href);
   return new Promise((resolve, reject) => {
     const one: Asking = {
-      asked: asked(p.details)!, request: `${method} ${at.pathname}${at.search}`, method, route, body,
+      asked: asked(p.details)!, request: `${method} ${at.pathname.slice(prefix.length)}${at.search}`, method, route, body,
       end: (signed, failed) => {
         asking.value = asking.value.filter((a) => a !== one);
         abort?.removeEventListener("abort", left);

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { kept } from "../data/prefs";
 import { longest, readSaved, saved, selecting } from "../lib/saved";
-import { search, type PageName } from "../router";
+import { href, search, type PageName } from "../router";
 import { Button } from "./button";
 import { Icon } from "./icon";
 import { Menu } from "./menu";
@@ -21,7 +21,7 @@ export function SavedFilters({ page }: { page: SavedOf }) {
     <Menu class="chip" role="dialog" name={is ? `Saved filters: ${is.name}` : "Saved filters"} label={<><Icon name="save" small />{is?.name ?? "Saved"}</>}>
       {all.map((s) => (
         <div class="row saved" key={s.name}>
-          <a class="grow" href={`/ui/${page}${s.search}`} aria-current={s === is ? "true" : undefined}><span class="cut">{s.name}</span></a>
+          <a class="grow" href={href(page) + s.search} aria-current={s === is ? "true" : undefined}><span class="cut">{s.name}</span></a>
           <button type="button" class="x" data-keep aria-label={`Remove ${s.name}`} onClick={() => put(all.filter((o) => o !== s))}><Icon name="close" small /></button>
         </div>
       ))}

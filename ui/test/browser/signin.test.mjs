@@ -1,7 +1,7 @@
 // Sign in, stay signed in, sign out.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { scene, settled } from "./harness.mjs";
+import { scene, settled, until } from "./harness.mjs";
 
 test("a code signs in once and leaves the address", async (t) => {
   const { page, daemon, visit } = await scene(t, { signIn: false });
@@ -41,4 +41,22 @@ test("a second tab has the session, and loses it with the first", async (t) => {
   await page.evaluate(() => fetch("/api/v1/session?everywhere=true", { method: "DELETE", headers: { "X-MCPProxy-Session": sessionStorage.getItem("mcpproxy.session") } }));
   await second.reload();
   await second.getByText("Sign in to MCPProxy").waitFor();
+});
+
+test("works below the path of public_url", async (t) => {
+  const { page, daemon, visit } = await scene(t, { signIn: false, allow: [/^left for /] });
+  const url = `${daemon.url}/proxy`;
+  await daemon.configure({ public_url: url, mcpServers: {} });
+  await until("the path is known", async () => (await fetch(`${url}/healthz`)).ok);
+  await page.goto(`${url}/ui/servers/none#${await daemon.code()}`);
+  await settled(page);
+  assert.equal(page.url(), `${url}/ui/servers/none`);
+  await page.getByRole("link", { name: "Tools" }).first().click();
+  await page.waitForFunction(() => location.pathname === "/proxy/ui/tools");
+  await page.reload(); // the cookie is sent below the path
+  await settled(page);
+  assert.match(await page.title(), /^Tools/);
+  assert.equal(await page.getByRole("navigation").first().isVisible(), true);
+  await visit("tools"); // the address without the path still works
+  assert.match(await page.title(), /MCPProxy/);
 });

@@ -38,6 +38,7 @@ export function LoginDialog({ name, onClose }: { name: string; onClose: () => vo
   }, [name, turn]);
 
   const address = web(view?.url);
+  const returns = endsPublicly(address);
   const failed = error !== undefined ? explain(error) : view?.state === "failed" ? { message: view.error ?? "The login failed.", hint: "" } : undefined;
   return (
     <Dialog title={`Log in to ${name}`} onClose={onClose}>
@@ -45,10 +46,10 @@ export function LoginDialog({ name, onClose }: { name: string; onClose: () => vo
         {failed && <p class="error-line"><Visible text={[failed.message, failed.hint].filter(Boolean).join(" ")} /></p>}
         {!failed && !view && <p>Requesting the login page…</p>}
         {!failed && view?.state === "done" && <p>You are logged in. {name} reconnected.</p>}
-        {!failed && view?.state === "waiting" && <p>{view.code ? <>Enter the code <strong class="mono">{view.code}</strong> on the server’s page.</> : <>Log in on the server’s page, in a browser on the machine that runs MCPProxy.</>} This dialog updates when you are done{view.expires_at && <>. The login expires at <span class="num">{clock(view.expires_at)}</span></>}.</p>}
+        {!failed && view?.state === "waiting" && <p>{view.code ? <>Enter the code <strong class="mono">{view.code}</strong> on the server’s page.</> : <>Log in on the server’s page{!returns && ", in a browser on the machine that runs MCPProxy"}.</>} This dialog updates when you are done{view.expires_at && <>. The login expires at <span class="num">{clock(view.expires_at)}</span></>}.</p>}
         {!failed && view?.state === "waiting" && view.previous_authorization_server && <p class="error-line"><Visible text={`${name} has changed its authorization server: ${view.authorization_server} instead of ${view.previous_authorization_server}.`} /></p>}
         {!failed && view?.state === "waiting" && address && <p class="login-at"><span class="mono"><Visible text={new URL(address).host} /></span><CopyButton text={address} label="Copy address" /></p>}
-        {!failed && view?.state === "waiting" && !view.code && away() && (
+        {!failed && view?.state === "waiting" && !view.code && !returns && away() && (
           <form class="row wrap gap" onSubmit={(e) => { e.preventDefault(); setRefused(""); api.post<LoginView>(path`/servers/${name}/login/complete`, { url: pasted }, {}).catch((cause: unknown) => setRefused(explain(cause).message)); }}>
             <label class="grow">Your browser ends at an address that it cannot open. Paste that address: <input type="text" value={pasted} autocomplete="off" spellcheck={false} onInput={(e) => setPasted(e.currentTarget.value)} /></label>
             <Button small type="submit">Complete</Button>
@@ -63,6 +64,11 @@ export function LoginDialog({ name, onClose }: { name: string; onClose: () => vo
       </div>
     </Dialog>
   );
+}
+
+// Whether the login ends at the public URL of MCPProxy, which browsers on all machines can open.
+function endsPublicly(address: string | undefined): boolean {
+  return !!address && /^https:/i.test(new URL(address).searchParams.get("redirect_uri") ?? "");
 }
 
 // Whether this browser runs on another machine than MCPProxy: the login cannot return to it.

@@ -3,7 +3,7 @@ import type { ToolList } from "../../api/types";
 import { number } from "../../lib/format";
 import { own } from "../../lib/own";
 import { write } from "../../lib/query";
-import { search } from "../../router";
+import { href, search } from "../../router";
 import { Lane, State, type StateKind } from "../../ui/marks";
 import { Visible } from "../../ui/words";
 import { entries, facetKeys, facetNames, lanes, schema, word, type FacetKey, type Query } from "./query";
@@ -43,7 +43,7 @@ function Facet({ name, counts, q }: { name: FacetKey; counts: Record<string, num
 }
 
 function address(name: FacetKey, value: string, q: Query): string {
-  return "/ui/tools" + write(schema, search.value, { [name]: value, id: "", ...(q.q && name !== "lane" ? { q: "" } : {}) });
+  return href("tools") + write(schema, search.value, { [name]: value, id: "", ...(q.q && name !== "lane" ? { q: "" } : {}) });
 }
 
 const states: Record<string, StateKind> = { callable: "ready", pending_approval: "wait", server_quarantined: "wait" };
