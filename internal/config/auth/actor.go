@@ -62,5 +62,5 @@ func (a Actor) TokenName() string {
 // SeesOnlyOwn reports whether the actor may see only its own records.
 func (a Actor) SeesOnlyOwn() bool { return a.Kind != Admin && a.Role != NoRole }
 
-// AnswersOnlyOwn reports whether the actor may answer only questions about its own calls.
-func (a Actor) AnswersOnlyOwn() bool { return a.Kind != Admin && a.Role < RoleReviewer }
+// AnswersOnlyOwn reports whether the actor is a user that may answer only questions about its own calls.
+func (a Actor) AnswersOnlyOwn() bool { return a.Kind != Admin && a.Role == RoleUser }
