@@ -30,6 +30,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -83,8 +84,8 @@ func validateOperations(d *Deps, all []Operation) error {
 		if o.hasImplementation != nil && !o.hasImplementation(d) {
 			problems = append(problems, fmt.Errorf("%s has no function", name))
 		}
-		if o.method == http.MethodGet && o.right != Look && o.right != Open {
-			problems = append(problems, fmt.Errorf("%s is a GET, but its right is not look", name))
+		if o.method == http.MethodGet && o.right != Look && o.right != Own && o.right != Review && o.right != Open {
+			problems = append(problems, fmt.Errorf("%s is a GET, but its right is not one to read", name))
 		}
 		seen[name], seen[o.id] = true, true
 		if o.right == Open && strings.Contains(o.path, "{") {
@@ -126,6 +127,9 @@ func (s *Server) serveOperation(o Operation, plan *inputSpec, w http.ResponseWri
 		body = append(body, '\n')
 	}
 	if err != nil {
+		if wait, ok := problem.From(err).Detail("retry_after").(int); ok {
+			w.Header().Set("Retry-After", strconv.Itoa(wait))
+		}
 		writeProblem(w, err)
 		return
 	}
@@ -151,7 +155,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	open := s.open[r.Method+" "+r.URL.Path]
 	actor, token, err := s.deps.Auth.IdentifyRequest(r)
-	if err != nil {
+	if actor.Role == auth.RoleAdmin {
+		actor.Kind = auth.Admin
+	}
+	refusal, refused := errors.AsType[*auth.TokenRefusal](err)
+	switch {
+	case refused && refusal.Forbidden:
+		s.refuseRequest(r.Context(), w, r, actor, problem.New(problem.Forbidden, refusal.Reason+".", "Ask the administrator of MCPProxy for access."))
+		return
+	case refused: // it has no valid credentials
+	case errors.Is(err, auth.ErrProviderAway):
+		w.Header().Set("Retry-After", "5")
+		writeProblem(w, problem.New(problem.ServerUnavailable, "The OpenID provider does not answer, so no access token is accepted.", "Try again in a moment."))
+		return
+	case err != nil:
 		writeProblem(w, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet, so no token is accepted.", "Try again in a moment."))
 		return
 	}
@@ -165,15 +182,26 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && token == nil && !open {
-		const message = "The request has no valid credentials."
-		s.deps.Refuse(ctx, gate.SurfaceRefusal{Caller: newCaller(r, actor), Problem: problem.New(problem.Unauthorized, message, "")})
-		writeProblem(w, problem.New(problem.Unauthorized, message,
+		message := "The request has no valid credentials."
+		if refused {
+			message = refusal.Reason + "."
+		}
+		if challenge := s.deps.Auth.UserChallenge(r.URL.Path, refusal); challenge != "" {
+			w.Header().Set("WWW-Authenticate", challenge)
+		}
+		s.refuseRequest(ctx, w, r, actor, problem.New(problem.Unauthorized, message,
 			"Send the key in the file api_key of the data directory as X-API-Key or as Authorization: Bearer; over the unix socket no key is needed. "+
 				"To call tools, a valid agent token is sufficient. "+
 				"In the web UI, sign in again."))
 		return
 	}
 	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, actorKey{}, authenticatedActor{actor, token})))
+}
+
+// refuseRequest records and answers a request without access.
+func (s *Server) refuseRequest(ctx context.Context, w http.ResponseWriter, r *http.Request, a auth.Actor, p *problem.Problem) {
+	s.deps.Refuse(ctx, gate.SurfaceRefusal{Caller: newCaller(r, a), Problem: problem.New(p.Code, p.Message, "")})
+	writeProblem(w, p)
 }
 
 // recoverPanic answers a request whose handler panicked, unless a response has begun.
@@ -265,15 +293,17 @@ const (
 	noRight Right = iota
 	Look          // read servers, tools, the log and the status
 	Call          // call a tool, within the policy
+	Own           // read the caller's own records, and answer questions about its own calls
+	Review        // read and decide about definitions
 	Operate       // restart and log in
-	Decide        // approve, block, enable, add, remove
+	Decide        // enable, add, remove
 	Invite        // create a sign-in code for the web UI; not from a page
 	Open          // no right, because a sign-in request contains its own proof
 )
 
 // String returns the name of the right in the OpenAPI document.
 func (r Right) String() string {
-	return [...]string{"none", "look", "call", "operate", "decide", "invite", "open"}[r]
+	return [...]string{"none", "look", "call", "own", "review", "operate", "decide", "invite", "open"}[r]
 }
 
 // requirementText returns a sentence for the OpenAPI document.
@@ -293,6 +323,10 @@ func hasRight(a auth.Actor, r Right) bool {
 		return a.Kind != auth.Nobody
 	case Call:
 		return a.Kind == auth.Admin || a.Kind == auth.Agent && a.Name != "" // with a token, within its scope
+	case Own:
+		return a.Kind == auth.Admin || a.Role != auth.NoRole
+	case Review:
+		return a.Kind == auth.Admin || a.Role >= auth.RoleReviewer
 	case Invite:
 		return a.Kind == auth.Admin && !a.FromWebUI
 	}
@@ -404,7 +438,7 @@ func (d problemDocument) writeTo(w http.ResponseWriter) {
 		d.Details = nil
 		body, _ = wirejson.MarshalWithoutHTMLEscape(d)
 	}
-	if d.Status == http.StatusUnauthorized {
+	if d.Status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
 	}
 	w.Header().Set("Content-Type", problemType)

@@ -50,7 +50,12 @@ type CallAnswer struct {
 }
 
 func callTool(a *ops.Admin, ctx context.Context, c ops.Caller, in CallInput) (CallAnswer, error) {
+	done, err := c.BeginCall()
+	if err != nil {
+		return CallAnswer{}, err
+	}
 	r, err := a.Call(ctx, in.ToGateRequest(c))
+	done(len(r.Result))
 	return CallAnswer{r.Result, r.IsError, r.Warnings, r.ActivityID, r.Handle}, err
 }
 

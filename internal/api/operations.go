@@ -26,8 +26,8 @@ var (
 
 // The operations that approve several definitions or withdraw an approval.
 var (
-	ApproveTools = declareOperation("POST /approvals/approve", "approveTools", Decide, "Approve several definitions, each with its own result; definitions with findings or relaxed hints must be approved one by one", approveTools).withTimeout(restartTimeout)
-	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Withdraw the approval of the definition with this fingerprint: the definition needs review again, and an approval that it replaced is valid again", (*ops.Admin).WithdrawToolApproval)
+	ApproveTools = declareOperation("POST /approvals/approve", "approveTools", Review, "Approve several definitions, each with its own result; definitions with findings or relaxed hints must be approved one by one", approveTools).withTimeout(restartTimeout)
+	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Review, "Withdraw the approval of the definition with this fingerprint: the definition needs review again, and an approval that it replaced is valid again", (*ops.Admin).WithdrawToolApproval)
 )
 
 // ApprovedTools lists the result of each approval, in order.
@@ -123,15 +123,15 @@ var (
 	GetServerLogs    = declareOperation("GET /servers/{name}/logs", "getServerLogs", Look, "Get the last lines of a server's log", (*ops.Inspector).ServerLogs)
 	FollowServerLogs = declareOperation("GET /servers/{name}/logs/follow", "followServerLogs", Look, "Stream the last lines of a server's log and all new lines, one event per line", (*ops.Inspector).FollowLogs).withContentType("text/event-stream")
 
-	GetTool = declareOperation("GET /servers/{name}/tools/{tool...}", "getTool", Look, "Get a tool with its schemas, and the text that agents read", (*ops.Inspector).Tool).describeParam("tool",
+	GetTool = declareOperation("GET /servers/{name}/tools/{tool...}", "getTool", Review, "Get a tool with its schemas, and the text that agents read", (*ops.Inspector).Tool).describeParam("tool",
 		"The tool's own name. Percent-encode it as one segment, with %2F for a slash. Unencoded slashes are accepted unless the last segment is diff.")
-	ListTools    = declareOperation("GET /tools", "listTools", Look, "List the tools, including those that cannot be called", (*ops.Inspector).Tools)
+	ListTools    = declareOperation("GET /tools", "listTools", Review, "List the tools, including those that cannot be called", (*ops.Inspector).Tools)
 	SearchTools  = declareOperation("GET /tools/search", "searchTools", Look, "Search callable tools, best match first", (*ops.Inspector).SearchTools)
 	GetToolStats = declareOperation("GET /tools/stats", "getToolStats", Look, "Get statistics of searches and tool use from the activity log", (*ops.Admin).ToolStats)
 	CallTool     = declareOperation("POST /tools/call", "callTool", Call, "Call a tool with the same policy and activity record as on /mcp", callTool).withTimeout(0)
 
-	ListActivity = declareOperation("GET /activity", "listActivity", Look, "List activity records, newest first", (*ops.Admin).Activities).withValidation(normalizeAndCheckActivityFilter)
-	GetActivity  = declareOperation("GET /activity/{id}", "getActivity", Look, "Get an activity record", (*ops.Admin).Activity)
+	ListActivity = declareOperation("GET /activity", "listActivity", Own, "List activity records, newest first", (*ops.Admin).Activities).withValidation(normalizeAndCheckActivityFilter)
+	GetActivity  = declareOperation("GET /activity/{id}", "getActivity", Own, "Get an activity record", (*ops.Admin).Activity)
 
 	SignIn  = declareBuiltin("POST /session", "signIn", Open, "Sign in a page of the web UI with a code or the API key; only the page itself can do this", signIn)
 	Session = declareBuiltin("GET /session", "getSession", Look, "Get the session of the page that sends the request", getSession)
@@ -142,23 +142,23 @@ var (
 	_ = declarePage("GET /openapi.json", "getDocument", Look, "Get this document", "application/openapi+json", openAPIDocument)
 	_ = declarePage("GET /docs", "readDocument", Open, "Get this document as an HTML page", "text/html; charset=utf-8", docsPage)
 
-	ListApprovals    = declareOperation("GET /approvals", "listApprovals", Look, "List pending approvals: servers and definitions", (*ops.Admin).PendingApprovals)
+	ListApprovals    = declareOperation("GET /approvals", "listApprovals", Review, "List pending approvals: servers and definitions", (*ops.Admin).PendingApprovals)
 	AddServer        = declareOperation("POST /servers", "addServer", Decide, "Add a server to the configuration file", (*ops.Admin).AddServer).withTimeout(restartTimeout)
 	ChangeServer     = declareOperation("PATCH /servers/{name}", "changeServer", Decide, "Change one setting of a server; null removes the key from the file", changeServer).withTimeout(restartTimeout)
 	RemoveServer     = declareOperation("DELETE /servers/{name}", "removeServer", Decide, "Remove a server from the configuration file, or delete a proposed server", (*ops.Admin).RemoveServer).withTimeout(restartTimeout)
 	EnableServer     = declareOperation("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*ops.Admin).EnableServer).withTimeout(restartTimeout)
 	DisableServer    = declareOperation("POST /servers/{name}/disable", "disableServer", Decide, "Disable and stop a server", (*ops.Admin).DisableServer).withTimeout(restartTimeout)
 	QuarantineServer = declareOperation("POST /servers/{name}/quarantine", "quarantineServer", Decide, "Put a server back into quarantine and stop it until it is approved", (*ops.Admin).QuarantineServer).withTimeout(restartTimeout)
-	ReviewServer     = declareOperation("GET /servers/{name}/review", "reviewServer", Look, "Get the review of a server: its launch, definitions and scanner findings", (*ops.Admin).ServerReview)
-	ApproveServer    = declareOperation("POST /servers/{name}/approve", "approveServer", Decide, "Approve the current stage of a server's review, identified by its fingerprint", (*ops.Admin).ApproveServer).withTimeout(restartTimeout)
+	ReviewServer     = declareOperation("GET /servers/{name}/review", "reviewServer", Review, "Get the review of a server: its launch, definitions and scanner findings", (*ops.Admin).ServerReview)
+	ApproveServer    = declareOperation("POST /servers/{name}/approve", "approveServer", Review, "Approve the current stage of a server's review, identified by its fingerprint", (*ops.Admin).ApproveServer).withTimeout(restartTimeout)
 
 	ChangeTool  = declareOperation("PATCH "+oneTool, "changeTool", Decide, "Change the name, the description or the position of a tool for agents; null removes a setting from the file", changeTool)
 	EnableTool  = declareOperation("POST "+oneTool+"/enable", "enableTool", Decide, "Enable a tool", (*ops.Admin).EnableTool)
 	DisableTool = declareOperation("POST "+oneTool+"/disable", "disableTool", Decide, "Disable a tool", (*ops.Admin).DisableTool)
-	ApproveTool = declareOperation("POST "+oneTool+"/approve", "approveTool", Decide, "Approve the tool definition with this fingerprint", (*ops.Admin).ApproveTool)
-	BlockTool   = declareOperation("POST "+oneTool+"/block", "blockTool", Decide, "Block the tool definition with this fingerprint; later definitions of the tool are not accepted automatically", (*ops.Admin).BlockTool)
-	UnblockTool = declareOperation("POST "+oneTool+"/unblock", "unblockTool", Decide, "Unblock the tool definition with this fingerprint; it waits for approval again", ops.UnblockTool)
-	DiffTool    = declareOperation("GET "+oneTool+"/diff", "diffTool", Look, "Compare the current definition of a tool with the approved one", (*ops.Admin).DiffTool)
+	ApproveTool = declareOperation("POST "+oneTool+"/approve", "approveTool", Review, "Approve the tool definition with this fingerprint", (*ops.Admin).ApproveTool)
+	BlockTool   = declareOperation("POST "+oneTool+"/block", "blockTool", Review, "Block the tool definition with this fingerprint; later definitions of the tool are not accepted automatically", (*ops.Admin).BlockTool)
+	UnblockTool = declareOperation("POST "+oneTool+"/unblock", "unblockTool", Review, "Unblock the tool definition with this fingerprint; it waits for approval again", ops.UnblockTool)
+	DiffTool    = declareOperation("GET "+oneTool+"/diff", "diffTool", Review, "Compare the current definition of a tool with the approved one", (*ops.Admin).DiffTool)
 
 	Primitives = map[tool.DefinitionKind]PrimitiveOps{
 		tool.KindPrompt:       declarePrimitiveOps(tool.KindPrompt, "prompts/{item}", "Prompt", "The prompt's name"),
@@ -177,13 +177,13 @@ var ParseServers = declareOperation("POST /servers/parse", "parseServers", Look,
 
 // The operations on pending calls and leases.
 var (
-	ListPending = declareOperation("GET /pending", "listPending", Look, "List held calls, oldest first", (*ops.CallApprovals).PendingCalls)
-	GetPending  = declareOperation("GET /pending/{id}", "getPending", Look, "Get a held call, pending or answered, with its arguments", (*ops.CallApprovals).PendingCall)
-	ApproveCall = declareOperation("POST /pending/{id}/approve", "approveCall", Decide, "Approve a held call; the client must make exactly this call within 15 minutes, once", (*ops.CallApprovals).ApproveCall)
-	DenyCall    = declareOperation("POST /pending/{id}/deny", "denyCall", Decide, "Deny a held call; the agent gets the reason", (*ops.CallApprovals).DenyCall)
-	ListLeases  = declareOperation("GET /leases", "listLeases", Look, "List active leases", (*ops.CallApprovals).Leases)
-	GrantLease  = declareOperation("POST /leases", "grantLease", Decide, "Grant a lease: calls that it covers run without approval", (*ops.CallApprovals).GrantLease)
-	RevokeLease = declareOperation("DELETE /leases/{id}", "revokeLease", Decide, "End a lease", (*ops.CallApprovals).RevokeLease)
+	ListPending = declareOperation("GET /pending", "listPending", Own, "List held calls, oldest first", (*ops.CallApprovals).PendingCalls)
+	GetPending  = declareOperation("GET /pending/{id}", "getPending", Own, "Get a held call, pending or answered, with its arguments", (*ops.CallApprovals).PendingCall)
+	ApproveCall = declareOperation("POST /pending/{id}/approve", "approveCall", Own, "Approve a held call; the client must make exactly this call within 15 minutes, once", (*ops.CallApprovals).ApproveCall)
+	DenyCall    = declareOperation("POST /pending/{id}/deny", "denyCall", Own, "Deny a held call; the agent gets the reason", (*ops.CallApprovals).DenyCall)
+	ListLeases  = declareOperation("GET /leases", "listLeases", Own, "List active leases", (*ops.CallApprovals).Leases)
+	GrantLease  = declareOperation("POST /leases", "grantLease", Own, "Grant a lease: calls that it covers run without approval", (*ops.CallApprovals).GrantLease)
+	RevokeLease = declareOperation("DELETE /leases/{id}", "revokeLease", Own, "End a lease", (*ops.CallApprovals).RevokeLease)
 )
 
 // PrimitiveOps are the operations on definitions of one kind: prompts, resources, resource templates or instructions.
@@ -199,15 +199,15 @@ func declarePrimitiveOps(kind tool.DefinitionKind, path, id, doc string) Primiti
 	ofKind := func(in *ops.PrimitiveRef, _ url.Values) error { in.Kind = kind; return nil }
 	about := func(in *ops.PrimitiveDecision, given url.Values) error { return ofKind(&in.PrimitiveRef, given) }
 	return PrimitiveOps{
-		Approve: declareOperation("POST "+path+"/approve", "approve"+id, Decide,
+		Approve: declareOperation("POST "+path+"/approve", "approve"+id, Review,
 			"Approve "+what+" with this fingerprint", (*ops.Admin).ApprovePrimitive).describeParam("item", doc).withValidation(about),
-		Block: declareOperation("POST "+path+"/block", "block"+id, Decide,
+		Block: declareOperation("POST "+path+"/block", "block"+id, Review,
 			"Block "+what+" with this fingerprint; later definitions are not accepted automatically", (*ops.Admin).BlockPrimitive).describeParam("item", doc).withValidation(about),
-		Unblock: declareOperation("POST "+path+"/unblock", "unblock"+id, Decide,
+		Unblock: declareOperation("POST "+path+"/unblock", "unblock"+id, Review,
 			"Unblock "+what+" with this fingerprint; it waits for approval again", ops.UnblockPrimitive).describeParam("item", doc).withValidation(about),
-		Withdraw: declareOperation("POST "+path+"/withdraw", "withdraw"+id, Decide,
+		Withdraw: declareOperation("POST "+path+"/withdraw", "withdraw"+id, Review,
 			"Withdraw the approval of "+what+" with this fingerprint: the definition waits again, and the previous approval applies again", (*ops.Admin).WithdrawPrimitiveApproval).describeParam("item", doc).withValidation(about),
-		Diff: declareOperation("GET "+path+"/diff", "diff"+id, Look,
+		Diff: declareOperation("GET "+path+"/diff", "diff"+id, Review,
 			"Compare "+what+" with the approved one", (*ops.Admin).DiffPrimitive).describeParam("item", doc).withValidation(ofKind),
 	}
 }
@@ -291,6 +291,7 @@ var (
 // normalizeAndCheckActivityFilter splits a tool id into server and tool, and rejects parameters that exclude each
 // other.
 func normalizeAndCheckActivityFilter(f *activity.Filter, given url.Values) error {
+	f.NormalizeUsers()
 	// If the filter names a server, the tool is a bare name, which may contain a colon.
 	if len(f.Tools) == 1 && len(f.Servers) == 0 {
 		if id, err := tool.ParseID(f.Tools[0]); err == nil {

@@ -42,6 +42,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/config/auth/users"
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/ask"
@@ -133,6 +134,7 @@ type daemon struct {
 	catalog      *catalog.Catalog
 	logins       *oauth.Accounts
 	tokens       *auth.AgentTokens
+	users        *users.Verifier
 	upstreams    *compat.ServerSet
 	offers       *catalog.PrimitiveGuard
 	approvals    *ask.Waiter
@@ -390,6 +392,9 @@ func (d *daemon) createServices() error {
 	d.tokens = auth.NewAgentTokens(signatureAwaitingTokenStore{d.store, d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
 		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.NewTokenClaim(t)) })
 	authenticator := auth.NewAuthenticatorWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
+	d.users = users.New(d.logger, func(gone auth.Actor) { d.mcp.EndSessionsOf(gone) })
+	d.users.Apply(cfg.UserSettings())
+	authenticator.Users = d.users
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
 	replies := session.NewReplyBuilder(d.opt.Version, d.logger)
 	d.builtin = mcpserver.NewBuiltinTools(operations, d.live.Current, replies)
@@ -440,7 +445,7 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	}
 	d.announceReady()
 	for _, run := range []func(context.Context){
-		d.readPause, d.catalog.Run, d.storeDecisionsAgainOnReopen, d.tokens.Run, d.needs.run, d.mcp.Run, d.followOtherInstances,
+		d.readPause, d.catalog.Run, d.storeDecisionsAgainOnReopen, d.tokens.Run, d.users.Run, d.needs.run, d.mcp.Run, d.followOtherInstances,
 		d.gateway.RunLearning, d.watchForDeletedFiles, d.recordAnchorFingerprintDaily, d.offers.FollowListChanges,
 		d.logPendingReviews, d.events.Run, d.notifier.Run, d.values.readUntilDone,
 	} {
@@ -452,7 +457,7 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	d.running.Go(func() { d.configSignal.followPresenceSetting(ctx, d.live, d.signedChanged) })
 	// A tool is locked before its server is touched.
 	d.running.Go(func() {
-		d.live.Run(ctx, d.catalog, d.gate, d.launcher, d.notifier, logLevelUpdater{d.level}, d.configSignal)
+		d.live.Run(ctx, d.catalog, d.gate, d.launcher, d.notifier, logLevelUpdater{d.level}, userSettingsUpdater{d.users}, d.configSignal)
 	})
 	d.recordSystemEvent("start", d.opt.Version)
 

@@ -13,6 +13,7 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/config/auth/users"
 	"mcpproxy/internal/mcp/httpserver"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/ops/telemetry"
@@ -60,6 +61,12 @@ func (d *daemon) createHTTPServers(mcp, rest, ui, metrics http.Handler) {
 		mux.Handle(path+"/mcp", mcp)
 	}
 	mux.Handle("GET "+callbackPath, d.logins)
+	mux.HandleFunc("GET "+users.MetadataPath+"/", func(w http.ResponseWriter, r *http.Request) {
+		path := strings.TrimPrefix(r.URL.Path, users.MetadataPath)
+		if !isMCPPath(path) && path != api.Prefix || !d.users.ServeMetadata(w, r) {
+			serveNotFound(w, r)
+		}
+	})
 	mux.HandleFunc("/", serveNotFound)
 	trusted := func() []string { return d.live.Current().AllowedHosts() }
 	open := func(l net.Listener, conns int, plain func(path string) bool, front func(*http.Request) string) {
@@ -238,7 +245,7 @@ func (d *daemon) telemetryState() telemetry.ProxyState {
 // metricsHandler serves /metrics. Because they name servers, they require the same credentials as MCP, and a token with a limited scope may not read them.
 func (d *daemon) metricsHandler(authenticator *auth.Authenticator, profiles auth.ProfileRuleFunc, metrics http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if d.live.Current().RequireMCPAuth {
+		if cfg := d.live.Current(); cfg.RequireMCPAuth || len(cfg.Users) > 0 {
 			who, token, err := authenticator.IdentifyRequest(r)
 			if err != nil || who.Kind != auth.Admin && !hasFullScope(token, profiles) {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)

@@ -13,6 +13,7 @@ import (
 
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth/users"
 	"mcpproxy/internal/store/redact"
 	"mcpproxy/internal/upstream"
 )
@@ -158,6 +159,15 @@ func newLogger(to io.Writer, format string, level *slog.LevelVar, person *termin
 		return slog.New(slog.NewJSONHandler(to, options))
 	}
 	return slog.New(slog.NewTextHandler(to, options))
+}
+
+// userSettingsUpdater follows the configured providers and users.
+type userSettingsUpdater struct{ *users.Verifier }
+
+// PrepareConfig implements config.ReloadableComponent.
+func (u userSettingsUpdater) PrepareConfig(next *config.Config) (func(), error) {
+	settings := next.UserSettings()
+	return func() { u.Apply(settings) }, nil
 }
 
 // logLevelUpdater follows the configured level.

@@ -127,6 +127,8 @@ var reservedImports = []struct {
 		"commands and flags are the cli's; packaging writes their manual pages"},
 	{[]string{"github.com/zitadel/oidc/v3"}, []string{"testutil/authtest"},
 		"an authorization server is for tests only"},
+	{[]string{"github.com/coreos/go-oidc/v3"}, []string{"config/auth/users"},
+		"tokens of users are verified in one place"},
 	{[]string{"github.com/modelcontextprotocol/go-sdk"}, []string{"testutil/mcptest", "bench"},
 		"the official SDK is for tests and as a peer of measurements: its types lose what they do not know"},
 	{[]string{"github.com/fsnotify/fsnotify"}, []string{"config"},

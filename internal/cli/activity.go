@@ -26,6 +26,7 @@ type activityFilterFlags struct {
 	types, statuses []string
 	since, until    string
 	start, end      string
+	users           []string
 	noIcons         bool
 }
 
@@ -34,7 +35,7 @@ func activityFilterFlagVars(f *activity.Filter, flags *activityFilterFlags) map[
 	return map[string]any{
 		"type": (*commaListFlag)(&flags.types), "status": (*commaListFlag)(&flags.statuses), "server": (*commaListFlag)(&f.Servers), "tool": &f.Tools,
 		"session": &f.SessionID, "request-id": &f.RequestID, "intent-type": (*commaListFlag)(&f.IntentTypes),
-		"sensitivity": (*commaListFlag)(&f.Sensitivities), "actor": &f.Actors, "client": &f.Clients, "since": &flags.since, "until": &flags.until,
+		"sensitivity": (*commaListFlag)(&f.Sensitivities), "actor": &f.Actors, "user": &flags.users, "client": &f.Clients, "since": &flags.since, "until": &flags.until,
 		"start-time": &flags.start, "end-time": &flags.end, "search": &f.Search,
 	}
 }
@@ -78,6 +79,8 @@ func toActivityFilter(r *invocation, f activity.Filter, flags activityFilterFlag
 		}
 		f.Types = append(f.Types, activity.Type(t))
 	}
+	f.Users = flags.users
+	f.NormalizeUsers()
 	f.Statuses = mapSlice(flags.statuses, func(s string) activity.Status { return activity.Status(s) })
 	since, err := atMostOneValue("--since", flags.since, flags.start)
 	if err != nil {

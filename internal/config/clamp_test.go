@@ -20,7 +20,7 @@ import (
 // TestEveryKeyHasAnAccessRule makes the author of a new key write its access rule. A key without a rule counts as
 // granting more access, so that no increase is missed.
 func TestEveryKeyHasAnAccessRule(t *testing.T) {
-	for object, keys := range map[string][]configKey{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(ArgumentLaneRule).keys(), "webhook": new(Webhook).keys(), "hints": hintKeys(new(tool.Hints))} {
+	for object, keys := range map[string][]configKey{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(ArgumentLaneRule).keys(), "webhook": new(Webhook).keys(), "issuer": new(OIDCIssuer).keys(), "rule": new(UserRule).keys(), "hints": hintKeys(new(tool.Hints))} {
 		for _, k := range keys {
 			if k.grants.grantsMore == nil && k.grants.when == "" {
 				t.Errorf("%s: %s has no access rule", object, k.name)
@@ -116,7 +116,8 @@ var changes = map[string]struct {
 	"server.sandbox.network": {`"none"`, `"all"`, true}, "server.sandbox.image": {`"a"`, `"b"`, true}, "server.sandbox.best_effort": {`true`, `false`, true},
 	"server.lazy": {`true`, `false`, false}, "server.call_timeout": {`"1s"`, `"2s"`, false}, "server.max_concurrent_calls": {`1`, `0`, false}, "server.ask.wait": {`"1s"`, `"2s"`, false},
 	"server.select": {`{"a": ".a"}`, `{"a": ".b"}`, false}, "server.tools": {`{"a": {"description": "x"}}`, `{"a": {"description": "y"}}`, true},
-	"notify.desktop": {`true`, `false`, false},
+	"notify.desktop": {`true`, `false`, false}, "public_url": {`"https://a"`, `"https://b"`, false}, "oidc.public_client_id": {`"a"`, `"b"`, false}, "oidc.request_scopes": {`["a"]`, `["b"]`, false},
+	"oidc.issuers": {`[{"issuer": "https://a"}]`, `[{"issuer": "https://a", "trust_email": true}]`, true}, "users": {`[{"groups": ["a"]}]`, `[{"groups": ["a"], "role": "admin"}]`, true},
 	// incomparable
 	"notify.webhooks":                    {`[{"url": "http://a/", "events": ["call.held"]}]`, `[{"url": "http://a/"}]`, true},
 	"profile.servers":                    {`["a"]`, `["b"]`, true},

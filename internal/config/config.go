@@ -34,9 +34,12 @@ package config
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/config/auth/users"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/result"
 	"mcpproxy/internal/upstream/sandbox"
@@ -82,6 +85,8 @@ type Config struct {
 	Registries        map[string]string // addresses of MCP registries, by name; empty: the official one
 	Servers           []Server          // in file order
 	Profiles          []Profile         // in file order
+	OIDC              OIDC
+	Users             []UserRule // in file order; the first match wins
 
 	// asWritten contains the file's values, with references and secrets. shown contains the values that may be shown.
 	// Both are nil if the configuration was not parsed. warnings are the warnings about the file; revision and
@@ -204,6 +209,67 @@ type Profile struct {
 	Ask     policy.AskRules // additional rules; without Wait
 
 	rule *policy.ScopeRule // derived; nil if the profile was not parsed
+}
+
+// OIDC configures the OpenID providers of users.
+type OIDC struct {
+	Issuers  []OIDCIssuer // in file order
+	ClientID string       // for clients that cannot register themselves
+	Scopes   []string     // that clients ask for, in addition to those of MCPProxy
+}
+
+// OIDCIssuer is an entry of oidc.issuers. See users.Issuer.
+type OIDCIssuer struct {
+	Issuer           string
+	Label            string
+	Audiences        []string
+	APIAudiences     []string
+	ClientIDs        []string
+	NameClaim        string
+	GroupsClaim      string
+	TrustEmail       bool
+	IgnoreScopes     bool
+	Check            users.Check
+	ClientID         string
+	ClientSecret     string
+	MaxTokenLifetime time.Duration
+}
+
+// UserRule is an entry of users. See users.Rule.
+type UserRule struct {
+	Issuer         string
+	Subjects       []string
+	Emails         []string
+	Groups         []string
+	Profile        string
+	Lanes          []string
+	Role           string
+	CallsPerMinute int
+	CallsInFlight  int
+	ResultMBPerDay int
+}
+
+// UserSettings returns the settings of package users; nil if there are no users. A rule without an issuer is about the
+// first one.
+func (c *Config) UserSettings() *users.Settings {
+	if len(c.Users) == 0 {
+		return nil
+	}
+	s := &users.Settings{PublicURL: strings.TrimSuffix(c.PublicURL, "/"), ClientID: c.OIDC.ClientID, Scopes: c.OIDC.Scopes}
+	for _, i := range c.OIDC.Issuers {
+		s.Issuers = append(s.Issuers, users.Issuer{URL: i.Issuer, Label: i.Label, Audiences: i.Audiences, APIAudiences: i.APIAudiences, ClientIDs: i.ClientIDs,
+			NameClaim: i.NameClaim, GroupsClaim: i.GroupsClaim, TrustEmail: i.TrustEmail, IgnoreScopes: i.IgnoreScopes,
+			Check: i.Check, CheckClient: i.ClientID, CheckPassword: i.ClientSecret, MaxLifetime: i.MaxTokenLifetime})
+	}
+	for _, u := range c.Users {
+		role, _ := auth.ParseRole(u.Role)
+		if u.Issuer == "" && len(c.OIDC.Issuers) > 0 {
+			u.Issuer = c.OIDC.Issuers[0].Issuer
+		}
+		s.Rules = append(s.Rules, users.Rule{Issuer: u.Issuer, Subjects: u.Subjects, Emails: u.Emails, Groups: u.Groups, Profile: u.Profile, Lanes: u.Lanes, Role: role,
+			Limits: auth.UserLimits{CallsPerMinute: u.CallsPerMinute, CallsInFlight: u.CallsInFlight, ResultBytesPerDay: int64(u.ResultMBPerDay) << 20}})
+	}
+	return s
 }
 
 // OAuth configures the login to an HTTP server.

@@ -53,6 +53,8 @@ const (
 	laneRules
 	selections
 	webhooks
+	issuers
+	userRules
 	toolSettings
 	servers
 	profiles
@@ -68,6 +70,8 @@ var kinds = map[reflect.Type]valueKind{
 	reflect.TypeFor[[]ArgumentLaneRule]():  laneRules,
 	reflect.TypeFor[[]ResultSelection]():   selections,
 	reflect.TypeFor[[]Webhook]():           webhooks,
+	reflect.TypeFor[[]OIDCIssuer]():        issuers,
+	reflect.TypeFor[[]UserRule]():          userRules,
 	reflect.TypeFor[[]ToolSettings]():      toolSettings,
 	reflect.TypeFor[[]Server]():            servers,
 	reflect.TypeFor[[]Profile]():           profiles,

@@ -243,6 +243,10 @@ func (d *decoder) decodeValue(v hujson.Value, path string, k configKey) (resolve
 		resolved = d.decodeResultSelections(v, path)
 	case webhooks:
 		return d.decodeWebhooks(v, path)
+	case issuers:
+		return decodeObjects(d, v, path, "issuer", maxIssuers, (*OIDCIssuer).keys, "issuer", `{"issuer": "https://login.example.com"}`)
+	case userRules:
+		return decodeObjects(d, v, path, "rule", maxUserRules, (*UserRule).keys, "", "")
 	case toolSettings:
 		return d.decodeToolSettings(v, path)
 	case servers:

@@ -39,7 +39,10 @@ func JSONSchema() []byte {
 	rule["required"] = []string{"by", "argument"}
 	webhook := objectNode(new(Webhook).keys(), keyDocs("webhook", new(Webhook).keys()), "")
 	webhook["required"] = []string{"url"}
-	top["$defs"] = node{"webhook": webhook, "tool": objectNode(new(ToolSettings).keys(), keyDocs("tool", new(ToolSettings).keys()), ""), "server": server, "profile": profile, "lane": rule, "hints": objectNode(hintKeys(new(tool.Hints)), keyDocs("hints", hintKeys(new(tool.Hints))), "")}
+	issuer := objectNode(new(OIDCIssuer).keys(), keyDocs("issuer", new(OIDCIssuer).keys()), "")
+	issuer["required"] = []string{"issuer"}
+	user := objectNode(new(UserRule).keys(), keyDocs("rule", new(UserRule).keys()), "")
+	top["$defs"] = node{"webhook": webhook, "issuer": issuer, "rule": user, "tool": objectNode(new(ToolSettings).keys(), keyDocs("tool", new(ToolSettings).keys()), ""), "server": server, "profile": profile, "lane": rule, "hints": objectNode(hintKeys(new(tool.Hints)), keyDocs("hints", hintKeys(new(tool.Hints))), "")}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -117,6 +120,10 @@ func valueNode(k configKey) node {
 		return node{"type": "object", "additionalProperties": node{"type": "string"}}
 	case webhooks:
 		return node{"type": "array", "maxItems": maxWebhooks, "items": node{"$ref": "#/$defs/webhook"}}
+	case issuers:
+		return node{"type": "array", "maxItems": maxIssuers, "items": node{"$ref": "#/$defs/issuer"}}
+	case userRules:
+		return node{"type": "array", "maxItems": maxUserRules, "items": node{"$ref": "#/$defs/rule"}}
 	case profiles:
 		return node{"type": "object", "propertyNames": node{"pattern": namePattern, "not": node{"anyOf": []node{{"pattern": "__"}, {"enum": []string{"all", "mcp"}}}}},
 			"additionalProperties": node{"$ref": "#/$defs/profile"}}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/config/auth/users"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/upstream/pin"
 	"mcpproxy/internal/upstream/sandbox"
@@ -60,6 +62,10 @@ func (c *Config) keys() []configKey {
 		{name: "mcpServers", field: &c.Servers, grants: inside},
 		{name: "profiles", field: &c.Profiles, grants: inside},
 		{name: "registries", field: &c.Registries, grants: asksThere, checkName: checkRegistryName, check: checkRegistry},
+		{name: "oidc.issuers", field: &c.OIDC.Issuers, grants: always},
+		{name: "oidc.public_client_id", field: &c.OIDC.ClientID, grants: never, check: checkClientIDIfSet},
+		{name: "oidc.request_scopes", field: &c.OIDC.Scopes, grants: never, check: checkOAuthScope},
+		{name: "users", field: &c.Users, grants: always},
 		{name: "telemetry.endpoint", field: &c.TelemetryEndpoint, grants: sent, check: checkTelemetryEndpoint, restart: true},
 		{name: "notify.desktop", field: &c.NotifyDesktop, grants: never, defaultValue: true},
 		{name: "notify.webhooks", field: &c.Webhooks, grants: notified},
@@ -74,6 +80,41 @@ func (w *Webhook) keys() []configKey {
 		{name: "secret", field: &w.Secret, grants: never, secrets: true, check: checkOneLine, secret: true},
 		{name: "events", field: &w.Events, grants: never, check: checkNotifyEvent},
 		{name: "allow_private", field: &w.AllowPrivate, grants: never},
+	}
+}
+
+// keys returns the keys of an oidc.issuers entry, bound to i. The rule of oidc.issuers decides about all of them.
+func (i *OIDCIssuer) keys() []configKey {
+	return []configKey{
+		{name: "issuer", field: &i.Issuer, grants: never, check: users.CheckURL},
+		{name: "label", field: &i.Label, grants: never, check: CheckProfileName},
+		{name: "audiences", field: &i.Audiences, grants: never, check: checkNotEmpty},
+		{name: "api_audiences", field: &i.APIAudiences, grants: never, check: checkNotEmpty},
+		{name: "client_ids", field: &i.ClientIDs, grants: never, check: checkNotEmpty},
+		{name: "name_claim", field: &i.NameClaim, grants: never, defaultValue: "email", check: checkNotEmpty},
+		{name: "groups_claim", field: &i.GroupsClaim, grants: never, defaultValue: "groups", check: checkNotEmpty},
+		{name: "trust_email", field: &i.TrustEmail, grants: never},
+		{name: "ignore_scopes", field: &i.IgnoreScopes, grants: never},
+		{name: "check", field: &i.Check, grants: never, defaultValue: users.CheckUserInfo, oneOf: users.Checks()},
+		{name: "client_id", field: &i.ClientID, grants: never, check: checkOneLine},
+		{name: "client_secret", field: &i.ClientSecret, grants: never, check: checkOneLine, secret: true},
+		{name: "max_token_lifetime", field: &i.MaxTokenLifetime, grants: never, defaultValue: time.Minute, shortest: time.Second, longest: 24 * time.Hour},
+	}
+}
+
+// keys returns the keys of a users entry, bound to u. The rule of users decides about all of them.
+func (u *UserRule) keys() []configKey {
+	return []configKey{
+		{name: "issuer", field: &u.Issuer, grants: never, check: users.CheckURL},
+		{name: "subjects", field: &u.Subjects, grants: never, check: checkNotEmpty},
+		{name: "emails", field: &u.Emails, grants: never, check: checkEmailPattern},
+		{name: "groups", field: &u.Groups, grants: never, check: checkNotEmpty},
+		{name: "profile", field: &u.Profile, grants: never, check: CheckProfileName},
+		{name: "lanes", field: &u.Lanes, grants: never, check: checkLaneName},
+		{name: "role", field: &u.Role, grants: never, defaultValue: auth.RoleNames()[0], oneOf: auth.RoleNames()},
+		{name: "calls_per_minute", field: &u.CallsPerMinute, grants: never, max: 1_000_000},
+		{name: "calls_in_flight", field: &u.CallsInFlight, grants: never, max: 1_000_000},
+		{name: "result_mb_per_day", field: &u.ResultMBPerDay, grants: never, max: 1 << 30},
 	}
 }
 

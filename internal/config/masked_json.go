@@ -55,14 +55,22 @@ func maskServer(s Server) Server {
 	return s
 }
 
+// maskObjects masks the secret keys of each object.
+func maskObjects[T any](list *[]T, keysOf func(*T) []configKey) {
+	*list = slices.Clone(*list)
+	for i := range *list {
+		maskKeys(keysOf(&(*list)[i]))
+	}
+}
+
 // maskKeys masks the secret keys.
 func maskKeys(keys []configKey) {
 	for _, k := range keys {
-		if list, ok := k.field.(*[]Webhook); ok {
-			*list = slices.Clone(*list)
-			for i := range *list {
-				maskKeys((*list)[i].keys())
-			}
+		switch list := k.field.(type) {
+		case *[]Webhook:
+			maskObjects(list, (*Webhook).keys)
+		case *[]OIDCIssuer:
+			maskObjects(list, (*OIDCIssuer).keys)
 		}
 		if !k.secret {
 			continue
@@ -171,15 +179,11 @@ func encodeValue(v any) ([]byte, error) {
 		}
 		return out.toJSON(), nil
 	case []Webhook:
-		out := []json.RawMessage{}
-		for _, w := range v {
-			b, err := encodeObject(w.keys(), isNotDefault)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, b)
-		}
-		return wirejson.MarshalWithoutHTMLEscape(out)
+		return encodeObjects(v, (*Webhook).keys)
+	case []OIDCIssuer:
+		return encodeObjects(v, (*OIDCIssuer).keys)
+	case []UserRule:
+		return encodeObjects(v, (*UserRule).keys)
 	case []policy.ScopeTools:
 		var out objectWriter
 		for _, t := range v {
@@ -311,4 +315,17 @@ func resolvedValues(shown, actual string) []string {
 		rest = rest[at+len(text):]
 	}
 	return values
+}
+
+// encodeObjects encodes a list of objects, without the keys that have their default.
+func encodeObjects[T any](list []T, keysOf func(*T) []configKey) ([]byte, error) {
+	out := []json.RawMessage{}
+	for i := range list {
+		b, err := encodeObject(keysOf(&list[i]), isNotDefault)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return wirejson.MarshalWithoutHTMLEscape(out)
 }

@@ -49,6 +49,7 @@ func (in parseInput) parseConfig() (*Config, error) {
 	setDefaultTrust(c)
 	d.warnUnknownServers(g, c)
 	d.checkAlwaysTools(g, c)
+	d.checkUsers(g, c)
 	if len(d.mistakes) > 0 {
 		return nil, newMistakesError(in.file, d.mistakes, d.more)
 	}

@@ -17,6 +17,7 @@ import (
 	"mcpproxy/internal/catalog/search"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/config/auth/users"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/upstream/sandbox"
 )
@@ -78,6 +79,17 @@ func TestEverything(t *testing.T) {
 		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce, JudgeArguments: policy.ArgumentsEnforce},
 		Ask:               policy.AskRules{Write: policy.AskOn, Destructive: policy.AskOn, Tools: map[string]string{"files:list_*": "off", "git*:x": "ask"}, Wait: 2 * time.Minute},
 		LogLevel:          "debug", LogFormat: "json", Presence: PresenceNone, TelemetryEndpoint: "http://127.0.0.1:4318",
+		PublicURL: "https://mcp.example.com",
+		OIDC: OIDC{ClientID: "desktop", Scopes: []string{"openid", "email"}, Issuers: []OIDCIssuer{
+			{Issuer: "https://login.example.com", Audiences: []string{"mcp"}, APIAudiences: []string{"mcp-api"}, ClientIDs: []string{"a", "b"}, NameClaim: "sub", GroupsClaim: "roles", TrustEmail: true,
+				Check: users.CheckIntrospection, ClientID: "mcpproxy", ClientSecret: "client-secret-in-the-file", MaxTokenLifetime: time.Minute},
+			{Issuer: "https://other.example.com/realms/x", Label: "x", NameClaim: "email", GroupsClaim: "groups", IgnoreScopes: true, Check: users.CheckOff, MaxTokenLifetime: 10 * time.Minute},
+		}},
+		Users: []UserRule{
+			{Issuer: "https://login.example.com", Subjects: []string{"1"}, Role: "admin"},
+			{Issuer: "https://login.example.com", Emails: []string{"a@example.com", "@example.org"}, Role: "reviewer"},
+			{Issuer: "https://other.example.com/realms/x", Groups: []string{"team"}, Profile: "research", Lanes: []string{"read"}, Role: "user", CallsPerMinute: 60, CallsInFlight: 4, ResultMBPerDay: 100},
+		},
 		Webhooks: []Webhook{
 			{URL: "https://hooks.slack.com/services/T0/B0/token0123", Format: WebhookSlack, Events: []string{NotifyCallHeld}},
 			{URL: "\x00hook\x00", Format: WebhookJSON, Secret: "\x00hook_secret\x00", AllowPrivate: true},

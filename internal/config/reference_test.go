@@ -40,6 +40,8 @@ func Reference() []byte {
 		"{{tool}}", rows("tool", new(ToolSettings).keys(), false),
 		"{{lane}}", rows("lane", new(ArgumentLaneRule).keys(), false),
 		"{{webhook}}", rows("webhook", new(Webhook).keys(), false),
+		"{{issuer}}", rows("issuer", new(OIDCIssuer).keys(), false),
+		"{{rule}}", rows("rule", new(UserRule).keys(), false),
 		"{{hints}}", rows("hints", hintKeys(new(tool.Hints)), false),
 		"{{aliases}}", strings.Join(aliases, "; "),
 		"{{mistakes}}", sampleMistakes(),

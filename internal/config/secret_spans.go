@@ -45,7 +45,7 @@ type secretFinder struct {
 
 func newSecretFinder(text []byte) *secretFinder {
 	f := &secretFinder{text: bytes.TrimPrefix(text, []byte(byteOrderMark)), serverNames: map[string]bool{}, publicStrings: map[string]bool{"name": true, "true": true, "false": true, "null": true}}
-	for _, k := range slices.Concat(new(Config).keys(), new(Server).keys(), new(Profile).keys(), new(Webhook).keys(), new(ToolSettings).keys(), hintKeys(new(tool.Hints))) {
+	for _, k := range slices.Concat(new(Config).keys(), new(Server).keys(), new(Profile).keys(), new(Webhook).keys(), new(OIDCIssuer).keys(), new(UserRule).keys(), new(ToolSettings).keys(), hintKeys(new(tool.Hints))) {
 		name := strings.TrimPrefix(k.name, k.groupName()+".")
 		for _, word := range slices.Concat([]string{name, k.groupName(), k.inverse}, k.aliases, k.oneOf) {
 			f.publicStrings[word] = true
@@ -176,6 +176,10 @@ func (f *secretFinder) scanValue(v hujson.Value, k configKey) {
 		f.scanEntries(v, new(Server).keys(), "server")
 	case webhooks:
 		f.scanEntries(v, new(Webhook).keys(), "webhook")
+	case issuers:
+		f.scanEntries(v, new(OIDCIssuer).keys(), "issuer")
+	case userRules:
+		f.scanEntries(v, new(UserRule).keys(), "rule")
 	case profiles:
 		f.scanEntries(v, new(Profile).keys(), "profile")
 	default:

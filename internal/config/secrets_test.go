@@ -29,6 +29,27 @@ func TestSecretsOfAServer(t *testing.T) {
 	}
 }
 
+// TestSecretOfIssuer: the secret for introspection is masked, also in the text of the file.
+func TestSecretOfIssuer(t *testing.T) {
+	text := `{"public_url": "https://a.example", "oidc": {"issuers": [{"issuer": "https://login.example", "check": "introspection", "client_id": "me", "client_secret": "k3y"}]}, "users": [{"emails": ["@a.example"]}]}`
+	cfg, err := Parse([]byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := []byte(text)
+	for _, p := range slices.Backward(FindSecretSpans(shown, nil)) {
+		shown = slices.Replace(shown, p.From, p.To, '*')
+	}
+	for _, s := range []string{cfg.String(), string(shown)} {
+		if strings.Contains(s, "k3y") || !strings.Contains(s, "https://login.example") || !strings.Contains(s, "@a.example") {
+			t.Error(s)
+		}
+	}
+	if s := cfg.UserSettings(); s.Issuers[0].CheckPassword != "k3y" || s.PublicURL != "https://a.example" {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestSecretsOfWebhooks: the URL and the secret of a webhook are masked, also in the text of the file, and take secrets
 // of the keyring.
 func TestSecretsOfWebhooks(t *testing.T) {

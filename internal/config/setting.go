@@ -31,7 +31,7 @@ func ListSettings(c *Config, text []byte) (out []Setting) {
 	shown := c.Masked().keys()
 	untouched := DefaultConfig().keys()
 	for i, k := range c.keys() {
-		if k.kind() == ignored || k.kind() == servers || k.kind() == profiles || k.kind() == webhooks || k.kind() == dictionary {
+		if k.kind() == ignored || k.kind() == servers || k.kind() == profiles || k.kind() == webhooks || k.kind() == issuers || k.kind() == userRules || k.kind() == dictionary {
 			continue
 		}
 		s := Setting{Key: k.name, Doc: texts[k.name], Value: encodeKeyValue(shown[i]), Default: encodeKeyValue(untouched[i]),
@@ -103,7 +103,7 @@ func (k configKey) typeDescription() string {
 		return "object of strings"
 	case overrides, laneRules, selections, toolSettings, profiles, toolLists:
 		return "object"
-	case webhooks:
+	case webhooks, issuers, userRules:
 		return "list of objects"
 	case servers:
 		return "object or list"

@@ -141,7 +141,7 @@ func (h *approvalWait) storeClientAnswer(ctx context.Context, held *ask.HeldCall
 // needed, and that the form shows all arguments.
 func (h *approvalWait) clientMayApprove(held *ask.HeldCall) bool {
 	g := h.gate
-	return showsAllArguments(held) && (g.Presence == nil || !g.Presence()) && g.Config().ClientMayApprove(h.call.caller.Actor.Name)
+	return showsAllArguments(held) && (g.Presence == nil || !g.Presence()) && g.Config().ClientMayApprove(h.call.caller.Actor.TokenName())
 }
 
 // showsAllArguments reports whether a form shows all of the arguments.

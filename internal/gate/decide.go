@@ -48,7 +48,25 @@ func (g *Gate) decide(c *call, s resolvedCall, now *catalog.Snapshot) verdict {
 		}
 	}
 	policy.DecideByArguments(&v.Decision, &v.request, &facts, &rules)
+	if p := v.missingScopeProblem(c, &v.argumentEffect); v.Problem == nil && p != nil {
+		return v.withRefusal(policy.CheckScope, p)
+	}
 	return v
+}
+
+// missingScopeProblem returns the problem of a call in a lane that the caller's access token does not allow.
+func (s *resolvedCall) missingScopeProblem(c *call, does *policy.ArgumentEffect) *problem.Problem {
+	granted := c.caller.GrantedLanes()
+	if granted == auth.AllLanes || s.tool == nil {
+		return nil
+	}
+	lane := auth.OperationLane(WorstLane(s.tool, &s.request, does))
+	if granted.Has(lane) {
+		return nil
+	}
+	c.caller.MissLane(lane)
+	return problem.Newf(problem.InsufficientScope, "The access token does not have the scope %s, which this call needs", auth.ScopeOf(lane)).
+		WithHint("Sign in again with this scope, then call again with the same arguments.").With("scope", auth.ScopeOf(lane))
 }
 
 // validateArguments checks the arguments against the tool's schema.
@@ -82,7 +100,7 @@ func (s *resolvedCall) classifyArguments() policy.ArgumentEffect {
 // the arguments.
 func (s *resolvedCall) dependsOnArgumentLane(c *call) bool {
 	within := c.caller.Scope()
-	return !within.AllowsAllLanes() || s.cfg.MayAskUser(s.request.ID.Server, within)
+	return !within.AllowsAllLanes() || c.caller.GrantedLanes() != auth.AllLanes || s.cfg.MayAskUser(s.request.ID.Server, within)
 }
 
 // PolicyRulesFor returns the configured rules for a call of a tool; t is nil if there is no such tool. Whether
@@ -174,7 +192,9 @@ func OutOfScopeProblem(c *auth.Caller, server string) *problem.Problem {
 }
 
 // hasReadLane reports whether a caller may use prompts and resources.
-func hasReadLane(c *auth.Caller) bool { return policy.ScopeIncludes(c.Scope(), policy.Read) }
+func hasReadLane(c *auth.Caller) bool {
+	return policy.ScopeIncludes(c.Scope(), policy.Read) && c.GrantedLanes().Has(auth.Read)
+}
 
 // CheckReachable returns the problem that prevents the caller from using a server; nil if the caller can use it.
 func (g *Gate) CheckReachable(server string, c *auth.Caller) *problem.Problem {

@@ -42,6 +42,10 @@ func (r *rechecker) decideAgain() error {
 		r.failed.Store(uint32(d.Check))
 		return d.Problem
 	}
+	if p := s.missingScopeProblem(r.call, &does); p != nil {
+		r.failed.Store(uint32(policy.CheckScope))
+		return p
+	}
 	if p := r.outdatedApprovalProblem(s); p != nil {
 		r.failed.Store(uint32(policy.CheckAsk))
 		return p

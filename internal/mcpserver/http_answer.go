@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"mcpproxy/internal/mcp"
@@ -59,8 +60,13 @@ func (x *httpRequest) writeOutcome(o requestOutcome) {
 		x.writeSessionEnded()
 	case streamed && o.cancelled: // the stream ends without a reply
 	case streamed:
+		// The status was sent. The error in the stream names the limit or the scope.
 		st.finishStream(wirejson.AppendSSEEvent(nil, "", appendReply(nil, x.out.id, &o.Reply)))
 	default:
+		x.addStepUp(&o)
+		if o.retryAfter > 0 {
+			x.out.w.Header().Set("Retry-After", strconv.Itoa(o.retryAfter))
+		}
 		x.out.sendReply(&o.Reply)
 	}
 }

@@ -226,6 +226,20 @@ func (c *clientState) endlessContext(parent context.Context) (ctx context.Contex
 
 // runRequest executes a prepared request in a context that cancel ends. Events go to out; nil: they are dropped.
 func (m *message) runRequest(ctx context.Context, cancel context.CancelCauseFunc, out *clientWriter) requestOutcome {
+	if m.Method != mcp.CallTool || m.token.User() == nil {
+		return m.runAdmittedRequest(ctx, cancel, out)
+	}
+	done, err := m.caller.BeginCall()
+	if err != nil {
+		return m.refuseByLimit(ctx, err)
+	}
+	o := m.runAdmittedRequest(ctx, cancel, out)
+	done(len(o.Result))
+	return o
+}
+
+// runAdmittedRequest executes a request that no limit of a user refuses.
+func (m *message) runAdmittedRequest(ctx context.Context, cancel context.CancelCauseFunc, out *clientWriter) requestOutcome {
 	within := ctx
 	if m.req.Endless {
 		select {
@@ -314,6 +328,16 @@ type requestOutcome struct {
 	session.Reply
 	sessionEnded bool // the session has ended
 	cancelled    bool // by the client
+	retryAfter   int  // seconds; set if a limit of the user refused the call
+}
+
+// refuseByLimit returns the outcome of a call that a limit of the user refused.
+func (m *message) refuseByLimit(ctx context.Context, err error) requestOutcome {
+	p := problem.From(err)
+	m.recordRefusal(ctx, p)
+	o := requestOutcome{Reply: session.Reply{Error: m.s.Reply.ToRPCError(p), Status: p.Code.HTTPStatus()}}
+	o.retryAfter, _ = p.Detail("retry_after").(int)
+	return o
 }
 
 // toOutcome maps the reply of an endpoint to what the client gets.

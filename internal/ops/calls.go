@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/ask"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
@@ -82,13 +84,16 @@ func (DenyCallRequest) Example() string { return `{"reason": "Not on a Friday."}
 const maxListedArguments = 4 << 10
 
 // PendingCalls returns the pending calls.
-func (c *CallApprovals) PendingCalls(ctx context.Context, _ Caller, _ Nothing) (PendingList, error) {
+func (c *CallApprovals) PendingCalls(ctx context.Context, by Caller, _ Nothing) (PendingList, error) {
 	all, err := c.pending.WaitingQuestions(ctx, time.Now())
 	if err != nil {
 		return PendingList{}, toPendingStoreProblem(err)
 	}
 	list := PendingList{[]PendingCall{}}
 	for i := range all {
+		if !mayAnswer(by, &all[i]) {
+			continue
+		}
 		v := c.pendingCallView(&all[i])
 		if len(v.Arguments) > maxListedArguments {
 			v.Arguments, v.Truncated = wirejson.AppendString(nil, wirejson.ClipText(string(v.Arguments), maxListedArguments)), true
@@ -96,6 +101,23 @@ func (c *CallApprovals) PendingCalls(ctx context.Context, _ Caller, _ Nothing) (
 		list.Pending = append(list.Pending, v)
 	}
 	return list, nil
+}
+
+// mayAnswer reports whether the caller may see and answer a question. A user answers only for its own calls.
+func mayAnswer(by Caller, q *ask.Question) bool {
+	return !by.Actor.AnswersOnlyOwn() || q.Principal == by.Actor.Principal()
+}
+
+// loadQuestion loads a question that the caller may answer. Other questions do not exist for it.
+func (c *CallApprovals) loadQuestion(ctx context.Context, by Caller, id string) (ask.Question, error) {
+	q, err := c.pending.LoadQuestion(ctx, id)
+	if err == nil && !mayAnswer(by, &q) {
+		return ask.Question{}, problem.Newf(problem.NotFound, "You have no pending call with the ID '%s'.", problem.ClipName(id)).WithHint("See your pending calls with GET /api/v1/pending.")
+	}
+	if err != nil {
+		err = toPendingStoreProblem(err)
+	}
+	return q, err
 }
 
 // countTimeout limits how long CountPendingAndLeases waits for the database.
@@ -106,16 +128,16 @@ func (c *CallApprovals) CountPendingAndLeases(ctx context.Context) (n StatusHeld
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	n.Pending, _ = c.pending.CountWaitingQuestions(ctx, time.Now())
-	all, _ := c.Leases(ctx, Caller{}, Nothing{})
+	all, _ := c.Leases(ctx, Caller{Actor: auth.Actor{Kind: auth.Admin}}, Nothing{})
 	n.Leases = len(all.Leases)
 	return n
 }
 
 // PendingCall returns one call that waits, or waited, for an approval.
-func (c *CallApprovals) PendingCall(ctx context.Context, _ Caller, in PendingCallRef) (PendingCall, error) {
-	q, err := c.pending.LoadQuestion(ctx, in.ID)
+func (c *CallApprovals) PendingCall(ctx context.Context, by Caller, in PendingCallRef) (PendingCall, error) {
+	q, err := c.loadQuestion(ctx, by, in.ID)
 	if err != nil {
-		return PendingCall{}, toPendingStoreProblem(err)
+		return PendingCall{}, err
 	}
 	return c.pendingCallView(&q), nil
 }
@@ -136,9 +158,9 @@ func (c *CallApprovals) DenyCall(ctx context.Context, by Caller, in DenyCallRequ
 
 // answerByUser applies a user's answer to the question about a pending call. It rejects callers that are not users.
 func (c *CallApprovals) answerByUser(ctx context.Context, by Caller, id string, a ask.Answer) (PendingCall, error) {
-	q, err := c.pending.LoadQuestion(ctx, id)
+	q, err := c.loadQuestion(ctx, by, id)
 	if err != nil {
-		return PendingCall{}, toPendingStoreProblem(err)
+		return PendingCall{}, err
 	}
 	a.Via = string(by.Source)
 	return c.applyAnswer(ctx, by, &q, a, c.gateway.runUserAction)
@@ -155,7 +177,7 @@ func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id s
 		return problem.Newf(problem.Conflict, "The question %s belongs to another call.", problem.ClipName(id)).WithHint("Answer each call separately.")
 	}
 	act := c.gateway.runUserAction // rejects an actor that is not a user
-	if !a.Approve || c.gateway.Config().ClientMayApprove(by.Actor.Name) {
+	if !a.Approve || c.gateway.Config().ClientMayApprove(by.Actor.TokenName()) {
 		act = func(_ Caller, r activity.Record, do func() error) error { return c.gateway.runAndRecord(r, do) }
 	}
 	a.Via = ask.ByForm
@@ -275,7 +297,7 @@ const (
 )
 
 // Leases returns the active leases.
-func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseList, error) {
+func (c *CallApprovals) Leases(ctx context.Context, by Caller, _ Nothing) (LeaseList, error) {
 	now := time.Now()
 	all, err := c.pending.ActiveLeases(ctx, now)
 	if err != nil {
@@ -283,6 +305,9 @@ func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseL
 	}
 	list := LeaseList{[]LeaseView{}}
 	for i := range all {
+		if by.Actor.SeesOnlyOwn() && all[i].Actor != by.Actor.Principal() {
+			continue
+		}
 		if v := c.leaseView(&all[i], now); v.Ended == ask.Runs && c.gateway.Presence.HasUsesLeft(ask.LeaseClaim(&all[i]), int(all[i].Calls)) {
 			list.Leases = append(list.Leases, v)
 		}
@@ -293,7 +318,7 @@ func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseL
 // GrantLease grants a lease: calls that it covers need no approval.
 func (c *CallApprovals) GrantLease(ctx context.Context, by Caller, in GrantLeaseRequest) (view LeaseView, err error) {
 	at, name := c.gateway.Presence.DraftTimeAndNonce(ctx)
-	l, err := c.buildLease(ctx, in, at)
+	l, err := c.buildLease(ctx, by, in, at)
 	if err != nil {
 		return view, err
 	}
@@ -321,6 +346,15 @@ func (c *CallApprovals) GrantLease(ctx context.Context, by Caller, in GrantLease
 
 // RevokeLease ends a lease immediately.
 func (c *CallApprovals) RevokeLease(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
+	if by.Actor.SeesOnlyOwn() {
+		own, err := c.Leases(ctx, by, Nothing{})
+		if err != nil {
+			return view, err
+		}
+		if !slices.ContainsFunc(own.Leases, func(l LeaseView) bool { return l.ID == in.ID }) {
+			return view, problem.Newf(problem.NotFound, "You have no lease '%s'.", problem.ClipName(in.ID)).WithHint("See your leases with GET /api/v1/leases.")
+		}
+	}
 	return view, c.gateway.runUserAction(by, newActionRecord(by, activity.Approval, tool.ID{}, "revoke_lease", problem.ClipName(in.ID)), func() error {
 		l, err := c.pending.RevokeLease(ctx, in.ID, time.Now())
 		if err != nil {
@@ -334,7 +368,10 @@ func (c *CallApprovals) RevokeLease(ctx context.Context, by Caller, in LeaseRef)
 }
 
 // buildLease validates the input and applies the defaults.
-func (c *CallApprovals) buildLease(ctx context.Context, in GrantLeaseRequest, now time.Time) (l ask.Lease, err error) {
+func (c *CallApprovals) buildLease(ctx context.Context, by Caller, in GrantLeaseRequest, now time.Time) (l ask.Lease, err error) {
+	if p := gate.OutOfScopeProblem(&by, in.Server); p != nil && by.Actor.SeesOnlyOwn() {
+		return l, p
+	}
 	if _, err := c.gateway.findServer(in.Server); err != nil {
 		return l, err
 	}
@@ -359,6 +396,13 @@ func (c *CallApprovals) buildLease(ctx context.Context, in GrantLeaseRequest, no
 		}
 	}
 	l.Until = now.Add(life)
+	if own := by.Actor.String(); by.Actor.SeesOnlyOwn() {
+		if in.Client != "" && in.Client != own {
+			return l, problem.New(problem.Forbidden, "A user can grant a lease only for its own calls.", "Leave out client.")
+		}
+		l.Client, l.Actor = own, by.Actor.Principal()
+		return l, nil
+	}
 	if in.Client == "" {
 		return l, nil
 	}

@@ -122,7 +122,13 @@ type ActivityList struct {
 }
 
 // Activities returns the records that match a filter, newest first.
-func (g *Gateway) Activities(ctx context.Context, _ Caller, f activity.Filter) (ActivityList, error) {
+func (g *Gateway) Activities(ctx context.Context, c Caller, f activity.Filter) (ActivityList, error) {
+	if own := c.Actor.String(); c.Actor.SeesOnlyOwn() {
+		if len(f.Actors) > 0 && !slices.Contains(f.Actors, own) {
+			return ActivityList{Relation: "eq", Limit: f.Limit, Offset: f.Offset}, nil
+		}
+		f.Actors = []string{own}
+	}
 	found, err := g.Log.List(ctx, f)
 	if err != nil {
 		return ActivityList{}, err
@@ -138,8 +144,11 @@ func (g *Gateway) Activities(ctx context.Context, _ Caller, f activity.Filter) (
 }
 
 // Activity returns the record with the given ID or unique prefix of an ID.
-func (g *Gateway) Activity(ctx context.Context, _ Caller, in RecordRef) (activity.Record, error) {
+func (g *Gateway) Activity(ctx context.Context, c Caller, in RecordRef) (activity.Record, error) {
 	r, err := g.Log.Get(ctx, in.ID)
+	if c.Actor.SeesOnlyOwn() && (err != nil || r.Actor != c.Actor.String()) { // the same for records that do not exist
+		return activity.Record{}, problem.Newf(problem.NotFound, "You have no record with the ID '%s'.", problem.ClipName(in.ID)).WithHint("Send the whole ID.")
+	}
 	fillMissingIntentOperation(&r)
 	return r, err
 }

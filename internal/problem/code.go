@@ -65,6 +65,8 @@ var (
 	OutOfScope        = declareCode("OUT_OF_SCOPE", 403, ExitRefused, rpcInvalidParams, "This caller is not allowed to use the tool.")
 	ServerUnavailable = declareCode("SERVER_UNAVAILABLE", 503, ExitTryAgain, rpcInternal, "The server is not connected. No call was sent.")
 	Timeout           = declareCode("TIMEOUT", 504, ExitTryAgain, rpcInternal, "No response arrived in time. The call may have taken effect.")
+	RateLimited       = declareCode("RATE_LIMITED", 429, ExitTryAgain, rpcInternal, "A limit of the user is reached: calls per minute, calls at a time, or the size of results per day. No call was sent. `details.retry_after` is the wait in seconds.")
+	InsufficientScope = declareCode("INSUFFICIENT_SCOPE", 403, ExitRefused, rpcInvalidParams, "The scopes of the access token do not include the lane of the call. `details.scope` is the missing scope.")
 	Overloaded        = declareCode("OVERLOADED", 503, ExitTryAgain, rpcInternal, "The queue of calls is full, or the call waited in it for too long. Or an agent restarts a server too often, or proposes too many servers.")
 	UpstreamError     = declareCode("UPSTREAM_ERROR", 502, ExitFailed, rpcInternal, "The server or the tool failed, or its response is invalid.")
 	ApprovalPending   = declareCode("APPROVAL_PENDING", 403, ExitRefused, rpcInvalidParams, "The call waits for the user's approval and was not sent. The same call, sent again, uses the approval. `details.approval_id` names the question.")

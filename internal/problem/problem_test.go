@@ -73,11 +73,11 @@ func TestExitCodes(t *testing.T) {
 	groups := map[int][]problem.Code{
 		1:   {problem.UpstreamError, problem.InvalidConfig, problem.Internal, problem.Conflict, problem.Unhealthy, problem.Unproven},
 		2:   {problem.InvalidName, problem.InvalidArgs, problem.SelectInvalid, problem.ArgsMismatch, problem.InvalidParameter, problem.InvalidRequest, problem.TooLarge, problem.Ambiguous, problem.Usage},
-		3:   {problem.InvalidOperationType, problem.InvalidSensitivity, problem.ReasonTooLong, problem.IntentMismatch, problem.MissingIntent, problem.MissingOperationType, problem.ServerMismatch, problem.ArgumentMismatch, problem.ApprovalPending, problem.ApprovalDenied, problem.CallsPaused, problem.ToolLocked, problem.OfferLocked, problem.OutOfScope, problem.Unauthorized, problem.Forbidden, problem.PresenceRequired, problem.PermissionsDiffer},
+		3:   {problem.InsufficientScope, problem.InvalidOperationType, problem.InvalidSensitivity, problem.ReasonTooLong, problem.IntentMismatch, problem.MissingIntent, problem.MissingOperationType, problem.ServerMismatch, problem.ArgumentMismatch, problem.ApprovalPending, problem.ApprovalDenied, problem.CallsPaused, problem.ToolLocked, problem.OfferLocked, problem.OutOfScope, problem.Unauthorized, problem.Forbidden, problem.PresenceRequired, problem.PermissionsDiffer},
 		4:   {problem.DaemonNotRunning},
 		5:   {problem.ServerNotFound, problem.ToolNotFound, problem.NotFound, problem.ResultGone},
 		6:   {problem.LoginNeeded},
-		7:   {problem.ServerUnavailable, problem.Timeout, problem.Overloaded, problem.AuditUnavailable},
+		7:   {problem.ServerUnavailable, problem.Timeout, problem.Overloaded, problem.RateLimited, problem.AuditUnavailable},
 		130: {problem.Interrupted},
 	}
 	total := 0

@@ -13,6 +13,8 @@ import (
 // Authenticator identifies actors. It stores the hash of the key, not the key.
 type Authenticator struct {
 	SignIns WebUISignIns
+	// Users identifies users by their access tokens; nil: there are none.
+	Users UserVerifier
 
 	tokens *AgentTokens
 	hash   [sha256.Size]byte
@@ -28,15 +30,15 @@ func NewAuthenticator(key string, tokens *AgentTokens) *Authenticator {
 // IdentifyRequest returns the caller of a request, and its token if it has one. A request over the socket or with the
 // key is from the admin, one with a token from the token's agent, and one without a credential from an agent. A
 // request with an invalid credential is from Nobody. A credential is any X-API-Key header or Bearer Authorization
-// header; several credentials must all be valid for the same actor. The error is ErrTokensUnread, and the actor is
-// then Nobody.
+// header; several credentials must all be valid for the same actor. The error is ErrTokensUnread,
+// ErrProviderAway or a *TokenRefusal, and the actor is then Nobody.
 func (a *Authenticator) IdentifyRequest(r *http.Request) (who Actor, token *LoadedToken, err error) {
 	if IsFromSocket(r.Context()) {
 		return Actor{Kind: Admin}, nil, nil
 	}
 	presented, right := 0, true
 	check := func(text string) {
-		one, held, unread := a.identifyCredential(r.Context(), strings.TrimSpace(text))
+		one, held, unread := a.identifyCredential(r, strings.TrimSpace(text))
 		right = right && one.Kind != Nobody && (presented == 0 || one == who)
 		who, token, err = one, held, errors.Join(err, unread)
 		presented++
@@ -59,15 +61,32 @@ func (a *Authenticator) IdentifyRequest(r *http.Request) (who Actor, token *Load
 }
 
 // identifyCredential returns the actor of a credential.
-func (a *Authenticator) identifyCredential(ctx context.Context, text string) (Actor, *LoadedToken, error) {
+func (a *Authenticator) identifyCredential(r *http.Request, text string) (Actor, *LoadedToken, error) {
 	if a.IsAPIKey(text) {
 		return Actor{Kind: Admin}, nil, nil
 	}
-	held, err := a.tokens.findActiveAndMarkUsed(ctx, text)
+	if a.Users != nil {
+		if held, handled, err := a.Users.VerifyUser(r.Context(), r.URL.Path, text); handled {
+			if err != nil {
+				return Actor{}, nil, err
+			}
+			return held.Actor(), held, nil
+		}
+	}
+	held, err := a.tokens.findActiveAndMarkUsed(r.Context(), text)
 	if held == nil {
 		return Actor{}, nil, err
 	}
-	return held.actor(), held, nil
+	return held.Actor(), held, nil
+}
+
+// UserChallenge returns the WWW-Authenticate value that tells a client how users sign in at this path; "" if they
+// cannot.
+func (a *Authenticator) UserChallenge(path string, refusal *TokenRefusal) string {
+	if a.Users == nil {
+		return ""
+	}
+	return a.Users.Challenge(path, refusal)
 }
 
 // IsAPIKey reports whether key is the API key. It compares hashes, so that timing reveals neither the bytes nor the

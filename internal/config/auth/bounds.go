@@ -1,5 +1,7 @@
 package auth
 
+import "sync/atomic"
+
 // ProfileRuleFunc returns the rule of a profile of the current configuration; nil if it does not
 // exist.
 type ProfileRuleFunc func(name string) *ScopeRule
@@ -21,13 +23,22 @@ func NewCallerBounds(t *LoadedToken, profile string, all ProfileRuleFunc) Bounds
 	if t == nil && profile == "" {
 		return nil
 	}
-	return &callerBounds{t, profile, all}
+	return &callerBounds{token: t, profile: profile, all: all}
 }
 
 type callerBounds struct {
 	token   *LoadedToken
 	profile string
 	all     ProfileRuleFunc
+	missing atomic.Uint32 // see Caller.MissLane
+}
+
+// granted returns the lanes that the scopes of an access token allow.
+func (b *callerBounds) granted() OperationLaneSet {
+	if u := b.token.User(); u != nil {
+		return u.Granted
+	}
+	return AllLanes
 }
 
 func (b *callerBounds) Scope() Scope {

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"net/http"
+	"time"
 )
 
 // RequestSource is the API through which a request arrived.
@@ -50,16 +51,56 @@ func (c *Caller) Scope() Scope {
 	return NewScope(DenyAllRule(""))
 }
 
-// IsUser reports whether a user makes the request. An MCP client is never a user, even
-// with the API key, because a model controls it.
-func (c Caller) IsUser() bool { return c.Actor.Kind == Admin && c.Source != MCP }
+// GrantedLanes returns the lanes that the caller's token allows. A call in another lane is within the scope, but needs
+// another token. A caller without an access token has all lanes.
+func (c *Caller) GrantedLanes() OperationLaneSet {
+	if b, ok := c.Bounds.(*callerBounds); ok {
+		return b.granted()
+	}
+	return AllLanes
+}
+
+// BeginCall counts a call against the limits of the user. Without an error, the caller must call done with the size of
+// the result.
+func (c *Caller) BeginCall() (done func(bytes int), err error) {
+	b, _ := c.Bounds.(*callerBounds)
+	if b == nil || b.token.User() == nil {
+		return func(int) {}, nil
+	}
+	usage := b.token.User().Usage
+	if limit, wait := usage.BeginCall(time.Now()); limit != "" {
+		return nil, RateLimitProblem(limit, wait)
+	}
+	return usage.EndCall, nil
+}
+
+// MissLane remembers that a call was refused because the caller's token does not allow its lane.
+func (c *Caller) MissLane(l OperationLane) {
+	if b, ok := c.Bounds.(*callerBounds); ok {
+		b.missing.Store(uint32(l))
+	}
+}
+
+// MissedLane returns the lane of MissLane; 0 if there is none.
+func MissedLane(b Bounds) OperationLane {
+	if own, ok := b.(*callerBounds); ok {
+		return OperationLane(own.missing.Load())
+	}
+	return 0
+}
+
+// IsUser reports whether a user makes the request. An MCP client is never a user, even with the API key or the access
+// token of a user, because a model controls it.
+func (c Caller) IsUser() bool {
+	return (c.Actor.Kind == Admin || c.Actor.Role != NoRole) && c.Source != MCP
+}
 
 // IsKnown reports whether the caller was identified. The actor Nobody has no rights.
 func (c Caller) IsKnown() bool { return c.Actor.Kind != Nobody }
 
 // AsAgent returns the caller with an agent's rights.
 func (c Caller) AsAgent() Caller {
-	c.Actor = Actor{Kind: Agent, Name: c.Actor.Name, ID: c.Actor.ID}
+	c.Actor.Kind, c.Actor.FromWebUI = Agent, false
 	return c
 }
 

@@ -39,6 +39,8 @@ var (
 	ErrTooManyTokens = errors.New("the maximum number of tokens exists")
 	// ErrTokensUnread means that a token cannot be checked, because the database has not been read yet.
 	ErrTokensUnread = errors.New("the tokens could not be read yet")
+	// ErrProviderAway means that an access token cannot be checked, because its provider does not answer.
+	ErrProviderAway = errors.New("the OpenID provider does not answer")
 )
 
 // Token is a stored agent token. Its text is not stored.
@@ -101,6 +103,8 @@ type LoadedToken struct {
 	once      sync.Once
 	revoked   atomic.Bool // revoked, even if storing that failed
 	timer     *time.Timer // ends the token when it expires
+	user      *UserAccess // nil: an agent token
+	watched   atomic.Bool // Ended was called
 	used      atomic.Int64
 	usedSaved int64 // stored value of used; accessed only by Run
 }
@@ -111,6 +115,7 @@ func (h *LoadedToken) Ended() <-chan struct{} {
 	if h == nil {
 		return nil
 	}
+	h.watched.Store(true)
 	return h.ended
 }
 
@@ -125,9 +130,16 @@ func (h *LoadedToken) HasEnded() bool {
 }
 
 // Principal returns the principal of the token's actor; see Actor.Principal.
-func (h *LoadedToken) Principal() string { return h.actor().Principal() }
+func (h *LoadedToken) Principal() string { return h.Actor().Principal() }
 
-func (h *LoadedToken) actor() Actor { return Actor{Kind: Agent, Name: h.Name, ID: h.ID} }
+// Actor returns the actor that presents the token.
+func (h *LoadedToken) Actor() Actor {
+	a := Actor{Kind: Agent, Name: h.Name, ID: h.ID}
+	if h.user != nil {
+		a.Role = h.user.Role
+	}
+	return a
+}
 
 // Run loads the tokens and saves their last uses, until ctx ends.
 func (t *AgentTokens) Run(ctx context.Context) {
@@ -189,7 +201,7 @@ func (t *AgentTokens) addLoaded(one Token) *LoadedToken {
 func (t *AgentTokens) endToken(h *LoadedToken) {
 	h.once.Do(func() {
 		close(h.ended)
-		t.onEnded(h.actor())
+		t.onEnded(h.Actor())
 	})
 }
 

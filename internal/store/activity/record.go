@@ -218,7 +218,8 @@ type Filter struct {
 	RequestID     string    `query:"request_id" doc:"Only records of this request."`
 	IntentTypes   []string  `query:"intent_type" split:"," words:"operation" doc:"Only calls with these operation types."`
 	Sensitivities []string  `query:"sensitivity" split:"," words:"sensitivity" doc:"Only calls with these declared sensitivities."`
-	Actors        []string  `query:"actor" doc:"Only records of these actors: admin, agent, or agent:NAME. Repeat the parameter for several actors."`
+	Actors        []string  `query:"actor" doc:"Only records of these actors: admin, agent, agent:NAME, or user:NAME. Repeat the parameter for several actors."`
+	Users         []string  `query:"user" doc:"Only records of these users, by the name that follows user: in actor. Repeat the parameter for several users."`
 	Clients       []string  `query:"client" doc:"Only records of these clients, by their self-reported name. Repeat the parameter for several clients."`
 	Since         time.Time `query:"start_time" doc:"Only records at or after this time."`
 	Until         time.Time `query:"end_time" doc:"Only records before this time."`
@@ -226,6 +227,14 @@ type Filter struct {
 	Limit         int       `query:"limit" min:"1" max:"1000" default:"50" doc:"The maximum number of records."`
 	Offset        int       `query:"offset" min:"0" max:"2147483648" doc:"The number of records to skip. A cursor is faster, and does not miss records when new ones arrive."`
 	Cursor        string    `query:"cursor" doc:"The next_cursor of the previous page. It cannot be combined with offset."`
+}
+
+// NormalizeUsers replaces Users by their actors.
+func (f *Filter) NormalizeUsers() {
+	for _, u := range f.Users {
+		f.Actors = append(f.Actors, auth.UserPrefix+u)
+	}
+	f.Users = nil
 }
 
 // RecordPage is a page of the records that a Filter selects, newest first.

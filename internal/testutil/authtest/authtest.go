@@ -3,6 +3,7 @@
 //
 //   - Provider is the authorization server: discovery, registration, the authorization code flow with PKCE, refresh
 //     tokens that are valid once, the device flow, revocation. A user is logged in to it, and consents to everything.
+//   - Token is an access token that the provider issues without a login, right or wrong.
 //   - Resource is an MCP server that accepts the provider's tokens.
 package authtest
 
@@ -44,10 +45,16 @@ type Provider struct {
 	all      []string // the clients so far
 	fault    http.HandlerFunc
 	requests map[string]int // by path
+	keys     []*signingKey  // the last one signs
+	groups   map[string][]string
+	issued   map[string]string // token → its ID
 }
 
 // clientStore is the storage, with errors for unknown clients as in RFC 6749, and the device flow for native clients.
-type clientStore struct{ *storage.Storage }
+type clientStore struct {
+	*storage.Storage
+	p *Provider
+}
 
 func (s clientStore) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
 	c, err := s.Storage.GetClientByClientID(ctx, id)
@@ -66,14 +73,15 @@ func (c deviceClient) GrantTypes() []oidc.GrantType {
 // StartProvider starts an authorization server.
 func StartProvider(t testing.TB) *Provider {
 	t.Helper()
-	p := &Provider{t: t, clients: map[string]*storage.Client{}, requests: map[string]int{}}
+	p := &Provider{t: t, clients: map[string]*storage.Client{}, requests: map[string]int{}, groups: map[string][]string{}, issued: map[string]string{}}
+	p.addKey()
 	p.server = httptest.NewServer(p)
 	p.URL = p.server.URL
-	p.storage = storage.NewStorageWithClients(storage.NewUserStore(p.URL), p.clients)
+	p.storage = storage.NewStorageWithClients(userStore{storage.NewUserStore(p.URL)}, p.clients)
 	provider, err := op.NewProvider(&op.Config{
 		CryptoKey: sha256.Sum256([]byte("test")), CodeMethodS256: true, GrantTypeRefreshToken: true,
 		DeviceAuthorization: op.DeviceAuthorizationConfig{Lifetime: 5 * time.Minute, PollInterval: time.Second, UserFormPath: "/device", UserCode: op.UserCodeBase20},
-	}, clientStore{p.storage}, op.StaticIssuer(p.URL), op.WithAllowInsecure())
+	}, clientStore{p.storage, p}, op.StaticIssuer(p.URL), op.WithAllowInsecure())
 	if err != nil {
 		t.Fatal(err)
 	}

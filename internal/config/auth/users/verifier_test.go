@@ -1,0 +1,325 @@
+package users
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/testutil/authtest"
+)
+
+const address = "https://mcp.example.com"
+
+// world is a Verifier with a real provider, and a clock that the test moves.
+type world struct {
+	*Verifier
+	t        *testing.T
+	provider *authtest.Provider
+	ahead    atomic.Int64 // nanoseconds that the clock is ahead
+	ended    []auth.Actor
+}
+
+func newWorld(t *testing.T, change func(*Settings)) *world {
+	w := &world{t: t, provider: authtest.StartProvider(t)}
+	w.Verifier = New(slog.New(slog.DiscardHandler), func(a auth.Actor) { w.ended = append(w.ended, a) })
+	w.Verifier.now = func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+	w.Apply(w.settings(change))
+	return w
+}
+
+// settings returns settings with two groups, whose members have different profiles.
+func (w *world) settings(change func(*Settings)) *Settings {
+	s := &Settings{
+		PublicURL: address,
+		Issuers:   []Issuer{{URL: w.provider.URL, NameClaim: "email", GroupsClaim: "groups", Check: CheckUserInfo}},
+		Rules: []Rule{
+			{Groups: []string{"red"}, Profile: "red", Role: auth.RoleUser},
+			{Groups: []string{"blue"}, Profile: "blue", Lanes: []string{"read"}, Role: auth.RoleReviewer},
+		},
+	}
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+func (w *world) token(subject string, more ...func(*authtest.Token)) string {
+	token := authtest.Token{Subject: subject, Audience: []string{address + "/mcp"}, Scope: "openid mcp:read mcp:write"}
+	for _, change := range more {
+		change(&token)
+	}
+	return w.provider.IssueToken(token)
+}
+
+func (w *world) verify(text string) (*auth.LoadedToken, error) {
+	access, handled, err := w.VerifyUser(w.t.Context(), "/mcp", text)
+	if !handled {
+		w.t.Error("the token was not looked at")
+	}
+	return access, err
+}
+
+// reason returns why a token is refused; "" if it is accepted.
+func (w *world) reason(text string) string {
+	if _, err := w.verify(text); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (w *world) pass(d time.Duration) { w.ahead.Add(int64(d)) }
+
+func TestRulesGiveAccess(t *testing.T) {
+	w := newWorld(t, nil)
+	w.provider.SetGroups("u-ann", "other", "red")
+	w.provider.SetGroups("u-bob", "blue")
+	for subject, want := range map[string]string{
+		"u-ann": "user:u-ann@example.com 1 red [] read,write",
+		"u-bob": "user:u-bob@example.com 2 blue [read] read,write",
+	} {
+		access, err := w.verify(w.token(subject))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, actor := access.User(), access.Actor()
+		got := fmt.Sprintf("%s %d %s %v ", actor, actor.Role, access.Profile, access.Lanes)
+		for i, l := range u.Granted.Words() {
+			if i > 0 {
+				got += ","
+			}
+			got += l
+		}
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if access.HasEnded() || actor.Kind != auth.Agent || actor.Principal() != "user#"+userID(w.provider.URL, subject) {
+			t.Errorf("%+v", actor)
+		}
+	}
+	if why := w.reason(w.token("u-eve")); why != "No rule in users gives access to this user" {
+		t.Error(why)
+	}
+}
+
+func TestRuleFits(t *testing.T) {
+	ann := identity{issuer: "https://a", subject: "1", email: "Ann@Example.com", groups: []string{"x", "y"}}
+	for name, one := range map[string]struct {
+		rule Rule
+		who  identity
+		want bool
+	}{
+		"no condition":           {Rule{}, ann, true},
+		"issuer":                 {Rule{Issuer: "https://a"}, ann, true},
+		"another issuer":         {Rule{Issuer: "https://b", Subjects: []string{"1"}}, ann, false},
+		"subject":                {Rule{Subjects: []string{"0", "1"}}, ann, true},
+		"another subject":        {Rule{Subjects: []string{"11"}}, ann, false},
+		"address":                {Rule{Emails: []string{"ann@example.com"}}, ann, true},
+		"domain":                 {Rule{Emails: []string{"@example.com"}}, ann, true},
+		"the end of a domain":    {Rule{Emails: []string{"@ample.com"}}, ann, false},
+		"a domain below":         {Rule{Emails: []string{"@example.com"}}, identity{email: "a@b.example.com"}, false},
+		"a domain in the middle": {Rule{Emails: []string{"@example.com"}}, identity{email: "a@example.com@evil.com"}, false},
+		"no address":             {Rule{Emails: []string{"@example.com"}}, identity{}, false},
+		"group":                  {Rule{Groups: []string{"y"}}, ann, true},
+		"part of a group":        {Rule{Groups: []string{"yy", ""}}, ann, false},
+		"all conditions":         {Rule{Subjects: []string{"1"}, Groups: []string{"z"}}, ann, false},
+	} {
+		if got := one.rule.fits(&one.who); got != one.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestNamesOfUsersDiffer: no claim gives a user the name of another one.
+func TestNamesOfUsersDiffer(t *testing.T) {
+	names := map[string]string{}
+	for what, one := range map[string]struct {
+		issuer Issuer
+		claims claims
+	}{
+		"address":                     {Issuer{NameClaim: "email"}, claims{"sub": []byte(`"1"`), "email": []byte(`"a@b"`), "email_verified": []byte("true")}},
+		"address that is not proven":  {Issuer{NameClaim: "email"}, claims{"sub": []byte(`"2"`), "email": []byte(`"a@b"`)}},
+		"subject like an address":     {Issuer{NameClaim: "email"}, claims{"sub": []byte(`"a@b"`)}},
+		"name like a subject":         {Issuer{NameClaim: "n"}, claims{"sub": []byte(`"3"`), "n": []byte(`"sub:2"`)}},
+		"name like a label":           {Issuer{NameClaim: "n"}, claims{"sub": []byte(`"4"`), "n": []byte(`"x|a@b"`)}},
+		"another issuer":              {Issuer{NameClaim: "email", Label: "x", TrustEmail: true}, claims{"sub": []byte(`"1"`), "email": []byte(`"a@b"`)}},
+		"a subject with odd letters":  {Issuer{NameClaim: "email"}, claims{"sub": []byte(`"a b\n"`)}},
+		"a subject with other spaces": {Issuer{NameClaim: "email"}, claims{"sub": []byte(`"a  b\n"`)}},
+	} {
+		who := one.issuer.identity(one.claims)
+		name := one.issuer.userName(one.claims, &who)
+		if other, twice := names[name]; twice {
+			t.Errorf("%s and %s have the name %s", what, other, name)
+		}
+		names[name] = what
+	}
+}
+
+// TestRemovalTakesEffect: within 60 seconds of their removal, a group, a token and an account have no access.
+func TestRemovalTakesEffect(t *testing.T) {
+	for name, remove := range map[string]func(w *world, token string){
+		"group":    func(w *world, _ string) { w.provider.SetGroups("u-ann") },
+		"token":    func(w *world, token string) { w.provider.RevokeToken(token, "u-ann") },
+		"rule":     func(w *world, _ string) { w.Apply(w.settings(func(s *Settings) { s.Rules = s.Rules[1:] })) },
+		"issuer":   func(w *world, _ string) { w.Apply(w.settings(func(s *Settings) { s.Issuers[0].URL += "/" })) },
+		"provider": func(w *world, _ string) { w.provider.Stop() },
+	} {
+		for _, background := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, background), func(t *testing.T) {
+				w := newWorld(t, nil)
+				w.provider.SetGroups("u-ann", "red")
+				token := w.token("u-ann")
+				access, err := w.verify(token)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stream := access.Ended()
+				if again, _ := w.verify(token); again != access {
+					t.Error("the same token gives another access")
+				}
+				remove(w, token)
+				w.pass(CheckInterval)
+				if background {
+					w.checkTokensInUse(t.Context())
+					select {
+					case <-stream:
+					default:
+						t.Error("the stream continues")
+					}
+				}
+				if why := w.reason(token); why == "" {
+					t.Error("the token still gives access")
+				}
+			})
+		}
+	}
+}
+
+// TestCheckKeepsAccess: a check that changes nothing does not end streams; one that changes the group ends them.
+func TestCheckKeepsAccess(t *testing.T) {
+	w := newWorld(t, nil)
+	w.provider.SetGroups("u-ann", "red")
+	token := w.token("u-ann")
+	before, err := w.verify(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := w.provider.Requests("/userinfo")
+	for range 5 {
+		w.pass(CheckInterval / 3)
+		w.checkTokensInUse(t.Context())
+		if now, err := w.verify(token); now != before || err != nil {
+			t.Fatal("the access has changed", err)
+		}
+	}
+	if n := w.provider.Requests("/userinfo") - asked; n != 2 {
+		t.Errorf("%d checks in 100 seconds", n)
+	}
+	w.provider.SetGroups("u-ann", "blue")
+	w.pass(CheckInterval)
+	after, err := w.verify(token)
+	if err != nil || after.Profile != "blue" || !before.HasEnded() || len(w.ended) != 1 || w.ended[0] != before.Actor() {
+		t.Errorf("%+v %v, ended %v", after, err, w.ended)
+	}
+	w.provider.Stop()
+	w.pass(CheckInterval)
+	if _, err := w.verify(token); !errors.Is(err, auth.ErrProviderAway) {
+		t.Error(err)
+	}
+	w.provider.Continue()
+	w.pass(CheckInterval)
+	if access, err := w.verify(token); err != nil || access.HasEnded() {
+		t.Error("the access does not come back:", err)
+	}
+}
+
+// TestKeysRotate: a new key is read at once; a withdrawn key ends; wrong keys cause few reads.
+func TestKeysRotate(t *testing.T) {
+	w := newWorld(t, nil)
+	w.provider.SetGroups("u-ann", "red")
+	old := w.provider
+	if why := w.reason(w.token("u-ann")); why != "" {
+		t.Fatal(why)
+	}
+	early := w.token("u-ann", func(a *authtest.Token) { a.Claims = map[string]any{"jti": "early"} })
+	old.RotateKey(false)
+	w.pass(keysInterval)
+	if why := w.reason(w.token("u-ann")); why != "" {
+		t.Error("the new key:", why)
+	}
+	reads := old.Requests("/keys")
+	for range 50 {
+		if why := w.reason(w.token("u-ann", func(a *authtest.Token) { a.KeyID = "unknown" })); why == "" {
+			t.Error("a token with an unknown key is accepted")
+		}
+	}
+	if n := old.Requests("/keys") - reads; n > 1 {
+		t.Errorf("%d reads of the keys", n)
+	}
+	w.pass(keysAge)
+	if why := w.reason(early); why != "The signature of the token is not valid" {
+		t.Error("a token of the withdrawn key:", why)
+	}
+}
+
+func TestChecksOff(t *testing.T) {
+	w := newWorld(t, func(s *Settings) {
+		s.Issuers[0].Check, s.Issuers[0].MaxLifetime = CheckOff, time.Minute
+		s.Rules = []Rule{{Role: auth.RoleUser}}
+	})
+	if why := w.reason(w.token("u-ann")); why != "The token is valid for longer than 1m0s" {
+		t.Error(why)
+	}
+	now := time.Now()
+	short := w.token("u-ann", func(a *authtest.Token) {
+		a.Claims = map[string]any{"iat": now.Unix(), "exp": now.Add(time.Minute).Unix()}
+	})
+	if why := w.reason(short); why != "" {
+		t.Error(why)
+	}
+	w.pass(time.Minute + clockSkew + time.Second)
+	w.checkTokensInUse(t.Context())
+	if why := w.reason(short); why != "The token has expired" {
+		t.Error(why)
+	}
+}
+
+// TestCacheIsBounded: old tokens make room, and their streams end.
+func TestCacheIsBounded(t *testing.T) {
+	w := newWorld(t, nil)
+	access := auth.NewUserToken(auth.UserAccess{Expires: time.Now().Add(time.Hour)})
+	for i := range maxTokens {
+		e := &entry{provider: w.providers[w.provider.URL], expires: time.Now().Add(time.Hour)}
+		e.held.Store(&grant{access: access})
+		w.tokens[uint64(i)] = e
+	}
+	w.provider.SetGroups("u-ann", "red")
+	if why := w.reason(w.token("u-ann")); why != "" {
+		t.Error(why)
+	}
+	if len(w.tokens) != maxTokens || !access.HasEnded() {
+		t.Errorf("%d tokens", len(w.tokens))
+	}
+}
+
+// BenchmarkVerifiedToken measures what a call with a known token costs.
+func BenchmarkVerifiedToken(b *testing.B) {
+	v := New(slog.New(slog.DiscardHandler), nil)
+	issuer := Issuer{URL: "https://login.example.com", Check: CheckUserInfo}
+	s := &Settings{PublicURL: address, Issuers: []Issuer{issuer}}
+	v.Apply(s)
+	text := fmt.Sprintf("%0900d.a.b", 0)
+	e := &entry{text: text, provider: v.providers[issuer.URL], audience: []string{"other", address + "/mcp/all"}, expires: time.Now().Add(time.Hour)}
+	e.held.Store(&grant{access: auth.NewUserToken(auth.UserAccess{Granted: auth.AllLanes, Expires: time.Now().Add(time.Hour)}), checked: time.Now().Add(time.Hour), settings: s})
+	v.tokens[maphash.String(v.seed, text)] = e
+	b.ReportAllocs()
+	for b.Loop() {
+		if access, _, err := v.VerifyUser(b.Context(), "/mcp/all", text); access == nil || err != nil {
+			b.Fatal(err)
+		}
+	}
+}
