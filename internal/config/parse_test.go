@@ -79,7 +79,6 @@ func TestEverything(t *testing.T) {
 		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce, JudgeArguments: policy.ArgumentsEnforce},
 		Ask:               policy.AskRules{Write: policy.AskOn, Destructive: policy.AskOn, Tools: map[string]string{"files:list_*": "off", "git*:x": "ask"}, Wait: 2 * time.Minute},
 		LogLevel:          "debug", LogFormat: "json", Presence: PresenceNone, TelemetryEndpoint: "http://127.0.0.1:4318",
-		PublicURL: "https://mcp.example.com",
 		OIDC: OIDC{ClientID: "desktop", Scopes: []string{"openid", "email"}, Issuers: []OIDCIssuer{
 			{Issuer: "https://login.example.com", Audiences: []string{"mcp"}, APIAudiences: []string{"mcp-api"}, ClientIDs: []string{"a", "b"}, NameClaim: "sub", GroupsClaim: "roles", TrustEmail: true,
 				Check: users.CheckIntrospection, ClientID: "mcpproxy", ClientSecret: "client-secret-in-the-file", MaxTokenLifetime: time.Minute},
