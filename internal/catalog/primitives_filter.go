@@ -109,12 +109,12 @@ func (g *PrimitiveGuard) filterTools(ctx context.Context, server string, result 
 	}
 	kept, hidden, strange := filterCallable(g.catalog.Current(), server, tools, to.Scope)
 	settle := func() {
-		limit, look := time.NewTimer(catalogWait), time.NewTicker(catalogPollInterval)
+		limit, poll := time.NewTimer(catalogWait), time.NewTicker(catalogPollInterval)
 		defer limit.Stop()
-		defer look.Stop()
+		defer poll.Stop()
 		for waiting := true; waiting && len(strange) > 0; {
 			select {
-			case <-look.C:
+			case <-poll.C:
 			case <-limit.C:
 				waiting = false
 			case <-ctx.Done():

@@ -12,9 +12,9 @@ import (
 // errNotListed is returned for a server that has not listed its primitives.
 var errNotListed = errors.New("the definitions of the server are unknown")
 
-// ensureListIsFresh makes sure that the catalog has a server's current list. good is the accepted age for servers that
+// ensureListIsFresh makes sure that the catalog has a server's current list. maxAge is the accepted age for servers that
 // do not announce changes. If the server cannot be reached, the last list is used.
-func (g *PrimitiveGuard) ensureListIsFresh(ctx context.Context, server string, l ListKind, good time.Duration) error {
+func (g *PrimitiveGuard) ensureListIsFresh(ctx context.Context, server string, l ListKind, maxAge time.Duration) error {
 	last := g.listings.requestOf(g.catalog.Current(), server, l)
 	select {
 	case last.sem <- struct{}{}:
@@ -26,31 +26,31 @@ func (g *PrimitiveGuard) ensureListIsFresh(ctx context.Context, server string, l
 	if s == nil {
 		return errNotListed
 	}
-	told := g.catalog.Primitives(server).hasList(list.kind)
-	if !told && s.State.Capabilities != nil && !HasCapability(s, list.capability) {
+	listed := g.catalog.Primitives(server).hasList(list.kind)
+	if !listed && s.State.Capabilities != nil && !HasCapability(s, list.capability) {
 		return nil // the server has no such list
 	}
-	if !last.isDue(s, l, told, good) {
-		if !told {
+	if !last.isDue(s, l, listed, maxAge) {
+		if !listed {
 			return errNotListed
 		}
 		return nil
 	}
-	asked := time.Now()
+	requestedAt := time.Now()
 	raws, err := g.source.ListPrimitives(ctx, server, list.method, list.member)
-	took := time.Since(asked)
+	duration := time.Since(requestedAt)
 	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return ctx.Err()
 		}
 		g.logger.Warn("the definitions of a server could not be listed", "server", server, "list", list.member, "error", err)
-		asked = time.Now()
+		requestedAt = time.Now()
 	}
-	last.listRequestState = listRequestState{primitivesVersion: s.State.PrimitivesVersion, listedAt: asked, duration: took, failed: err != nil, answered: upstream.ServerAnswered(err)}
+	last.listRequestState = listRequestState{primitivesVersion: s.State.PrimitivesVersion, listedAt: requestedAt, duration: duration, failed: err != nil, answered: upstream.ServerAnswered(err)}
 	switch {
-	case err == nil, upstream.ServerAnswered(err) && (!told || len(raws) > 0):
+	case err == nil, upstream.ServerAnswered(err) && (!listed || len(raws) > 0):
 		g.catalog.StorePrimitives(ctx, server, list.kind, raws)
-	case !told:
+	case !listed:
 		return errNotListed
 	}
 	return nil

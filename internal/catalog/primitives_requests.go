@@ -76,21 +76,22 @@ func (l *listRequestLog) requestOf(s *Snapshot, server string, of ListKind) *lis
 	return l.last[server][of]
 }
 
-// isDue reports whether a list has to be requested.
-func (l *listRequest) isDue(s *Server, of ListKind, told bool, good time.Duration) bool {
-	if told && s.State.Phase != upstream.Ready {
+// isDue reports whether a list has to be requested. listed reports whether the catalog has the list, and maxAge is the
+// accepted age for servers that do not announce changes.
+func (l *listRequest) isDue(s *Server, kind ListKind, listed bool, maxAge time.Duration) bool {
+	if listed && s.State.Phase != upstream.Ready {
 		// The use starts the server if it is not running, and its list is requested first.
-		return good == useStaleAfter
+		return maxAge == useStaleAfter
 	}
-	if l.listedAt.IsZero() || !told && !l.failed || l.primitivesVersion != s.State.PrimitivesVersion || l.isRefreshDue() {
+	if l.listedAt.IsZero() || !listed && !l.failed || l.primitivesVersion != s.State.PrimitivesVersion || l.isRefreshDue() {
 		return true
 	}
-	if good == useStaleAfter && !l.failed && time.Since(l.listedAt) >= min(reuseFactor*l.duration, useStaleAfter) {
+	if maxAge == useStaleAfter && !l.failed && time.Since(l.listedAt) >= min(reuseFactor*l.duration, useStaleAfter) {
 		return true // the list may have changed without an announcement
 	}
-	says, _ := wirejson.Bool(wirejson.Find(wirejson.Find(s.State.Capabilities, of.Capability()), "listChanged"))
+	announces, _ := wirejson.Bool(wirejson.Find(wirejson.Find(s.State.Capabilities, kind.Capability()), "listChanged"))
 	if l.failed {
-		says, good = false, retryAfter
+		announces, maxAge = false, retryAfter
 	}
-	return !says && time.Since(l.listedAt) >= good
+	return !announces && time.Since(l.listedAt) >= maxAge
 }
