@@ -143,7 +143,7 @@ var (
 	_ = declarePage("GET /docs", "readDocument", Open, "Get this document as an HTML page", "text/html; charset=utf-8", docsPage)
 
 	ListApprovals    = declareOperation("GET /approvals", "listApprovals", Review, "List pending approvals: servers and definitions", (*ops.Admin).PendingApprovals)
-	AddServer        = declareOperation("POST /servers", "addServer", Decide, "Add a server to the configuration file", (*ops.Admin).AddServer).withTimeout(restartTimeout)
+	AddServer        = declareOperation("POST /servers", "addServer", Decide, "Add a server to the configuration file", (*ops.Admin).AddServer).withTimeout(versionTimeout)
 	ChangeServer     = declareOperation("PATCH /servers/{name}", "changeServer", Decide, "Change one setting of a server; null removes the key from the file", changeServer).withTimeout(restartTimeout)
 	RemoveServer     = declareOperation("DELETE /servers/{name}", "removeServer", Decide, "Remove a server from the configuration file, or delete a proposed server", (*ops.Admin).RemoveServer).withTimeout(restartTimeout)
 	EnableServer     = declareOperation("POST /servers/{name}/enable", "enableServer", Decide, "Enable a server", (*ops.Admin).EnableServer).withTimeout(restartTimeout)
@@ -223,7 +223,7 @@ var (
 )
 
 // AddServers adds several servers with one confirmation by the user.
-var AddServers = declareOperation("POST /servers/add", "addServers", Decide, "Add several servers to the configuration file with one confirmation; each has its own result", addServers).withTimeout(restartTimeout)
+var AddServers = declareOperation("POST /servers/add", "addServers", Decide, "Add several servers to the configuration file with one confirmation; each has its own result", addServers).withTimeout(versionTimeout)
 
 // AddedServers lists the result of each server, in order.
 type AddedServers struct {

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"mcpproxy/internal/testutil/pgtest"
+	"mcpproxy/internal/testutil/volume"
 )
 
 // deniedServer is an MCP server for node that reads and writes files when it starts, and ends if it cannot. Its
@@ -41,10 +44,7 @@ type suggestion struct {
 // suggest returns the proposed sandbox of a server.
 func (d *daemon) suggest(server string) (s suggestion) {
 	d.t.Helper()
-	code, stdout, stderr := d.cli("sandbox", "suggest", server, "-o", "json")
-	if err := json.Unmarshal([]byte(stdout), &s); err != nil || code != 0 {
-		d.t.Fatalf("%d %v: %s %s", code, err, stdout, stderr)
-	}
+	d.rest200("POST", "/servers/"+server+"/sandbox/suggest", "", &s) // several starts of the server
 	return s
 }
 
@@ -130,6 +130,12 @@ func TestSuggestedSandboxesOfNpmServers(t *testing.T) {
 	t.Parallel()
 	entries := map[string]any{}
 	servers := slices.DeleteFunc(npmServers(t, t.TempDir()), func(s npmServer) bool { return s.name == "playwright" }) // its browser needs Unix sockets
+	if volume.CoversTopic(volume.Peers) {
+		_, node := peers(t)
+		script := installed(t, "@modelcontextprotocol", "server-postgres", "dist", "index.js")
+		servers = append(servers, npmServer{"postgres", map[string]any{"command": node, "args": []string{script, pgtest.SharedServer(t).CreateDatabase(t)}},
+			[]npmCall{{"write", "query", `{"sql":"select 40 + 2 as sum"}`, `42`, false}}})
+	}
 	for _, s := range servers {
 		entries[s.name] = s.entry
 	}

@@ -143,7 +143,7 @@ func (e *versionsEnv) answers(version string) {
 }
 
 // rest200 sends a request that must succeed.
-func (e *versionsEnv) rest200(method, path, body string, out any) {
+func (e *daemon) rest200(method, path, body string, out any) {
 	e.t.Helper()
 	ctx, cancel := context.WithTimeout(e.t.Context(), 5*patience) // npm runs four times
 	defer cancel()

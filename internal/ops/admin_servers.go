@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
@@ -52,9 +51,6 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 	return v, err
 }
 
-// newPinTimeout limits how long the registries may take while a user adds servers.
-const newPinTimeout = 10 * time.Second
-
 // pinNewServers pins the versions that new servers start, except those that wait for an approval, which pins them. It
 // returns for each server why it is not pinned.
 func (a *Admin) pinNewServers(ctx context.Context, all []config.NamedEdit) (why []string) {
@@ -62,7 +58,7 @@ func (a *Admin) pinNewServers(ctx context.Context, all []config.NamedEdit) (why 
 	if a.pinLaunch == nil {
 		return why
 	}
-	ctx, cancel := context.WithTimeout(ctx, newPinTimeout)
+	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
 	defer cancel()
 	var pinned sync.WaitGroup
 	slots := make(chan struct{}, maxRegistryRequests)
