@@ -206,7 +206,7 @@ func (s *Server) openSharableConnection(ctx context.Context) (*Connection, []*to
 	return s.openWithinLimit(ctx, false)
 }
 
-// listRecord returns the record of what a server lists on a connection.
+// listRecord returns the record of the tools, capabilities and instructions of a server on a connection.
 func listRecord(c *Connection, tools []*tool.Definition) SessionNeed {
 	g, hash := c.handshakeResult, sha256.New()
 	add := func(part []byte) { hash.Write(append(binary.AppendUvarint(nil, uint64(len(part))), part...)) }
