@@ -73,7 +73,7 @@ func importServers(r *invocation, ctx context.Context, c *api.Client, from strin
 	ids := serverIDsToImport(h.Found, f.remove)
 	if len(ids) == 0 {
 		err := r.printOutput(importOutput{h.Findings, ops.Results{Results: []ops.Result{}}}, func(p *printer) { p.writeLine("There is nothing to import.") })
-		return cmp.Or(err, unreadFilesError(h.Broken))
+		return cmp.Or(err, unreadFilesError(h.Broken), leftOutServersError(h.Findings))
 	}
 	o := ops.ImportOptions{Keyring: !f.noKeyring, Remove: f.remove, DryRun: f.dryRun}
 	if !f.dryRun {
@@ -107,6 +107,14 @@ func unreadFilesError(all []ops.BrokenFile) error {
 		return problem.Newf(problem.InvalidConfig, "%s cannot be read: %s", files[0], first).WithHint("Correct the file, then run the import again.")
 	}
 	return problem.Newf(problem.InvalidConfig, "%s cannot be read.", countWithNoun(len(files), "file")).WithHint("The reasons are above. Correct the files, then run the import again.")
+}
+
+// leftOutServersError returns an error if all servers that were found cannot be imported, or nil.
+func leftOutServersError(h ops.Findings) error {
+	if len(h.Found) > 0 || len(h.Broken) == 0 {
+		return nil
+	}
+	return problem.Newf(problem.InvalidConfig, "No server can be imported: %s", toPrintable(h.Broken[0].Message)).WithHint("Correct the file, then run the import again.")
 }
 
 // serverIDsToImport returns the IDs of the servers that are not configured yet. With remove it also returns the IDs of

@@ -166,6 +166,25 @@ func TestImportOfABrokenFile(t *testing.T) {
 	}
 }
 
+// A text without a server that can be imported is an error with the reason.
+func TestImportOfNothingUsable(t *testing.T) {
+	t.Setenv("MCPPROXY_NO_KEYRING", "1")
+	w := newTestEnv(t)
+	for text, says := range map[string]string{
+		`{"mcpServers": {"a": {"args": []}, "b": "x"}}`: `No server can be imported: line 1: server "a" is left out`,
+		"null": "contains no servers",
+	} {
+		w.stdin = text
+		if got := w.runCommand("upstream", "import", "-", "--yes"); got.code != problem.ExitFailed || !strings.Contains(got.stderr, says) {
+			t.Errorf("%s: %+v, want %q", text, got, says)
+		}
+	}
+	w.stdin = `{"mcpServers": {}}`
+	if got := w.runCommand("upstream", "import", "-", "--yes"); got.code != problem.ExitDone {
+		t.Errorf("no servers: %+v", got)
+	}
+}
+
 // An import that removes servers from the clients' files also removes those that MCPProxy already has.
 func TestImportRemovesExistingServers(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")

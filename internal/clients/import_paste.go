@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -37,6 +38,9 @@ func ParsePasted(given []byte) (*ImportedServers, PastedFormat, error) {
 	switch {
 	case trimmed == "":
 		return nil, "", toParseProblem(&syntaxError{position{1, 1}, "the text is empty", "paste a part of a client's file, a command, or a URL"})
+	case json.Valid([]byte(trimmed)) && !strings.ContainsAny(trimmed[:1], "{["): // null, a number or a text
+		root, err := parseAs(given, FormatJSON)
+		return toImportedServers(root, err, FormatJSON, 0)
 	case isURL(trimmed):
 		s := newCommandServer()
 		s.url = trimmed

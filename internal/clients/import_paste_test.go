@@ -72,6 +72,8 @@ func TestPasteMistakes(t *testing.T) {
 		"\"a\": {\n  \"command\": x\n}":          "line 2, column 14: invalid value x",
 		"\"a\": {\"command\": \"x\"":             "line 2, column 2: the file ends too early",
 		`{"mcpServers": {"a": {"command": "x"}}`: "line 1, column 39: the file ends too early",
+		"null":                                   "line 1, column 1: the text contains no servers",
+		`"x"`:                                    "line 1, column 1: the text contains no servers",
 		`{"a": 1}`:                               "line 1, column 1: the text contains no servers",
 		"just some words\nin two lines":          "line 1, column 1: ",
 		"\xff":                                   "line 1, column 1: the file is not valid UTF-8",

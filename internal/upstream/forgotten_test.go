@@ -97,6 +97,8 @@ func TestForgottenSession(t *testing.T) {
 		"200 and another error":     {status(200, rpc("ID", "-32000", "Connection closed")), true, false},
 		"200 and an internal error": {status(200, rpc("ID", "-32603", "Internal error")), true, false},
 		"200 and text":              {status(200, "session expired"), true, false},
+		"200 and an own error":      {status(200, `{"error":"session not found"}`), true, false},
+		"200, no message":           {status(200, `{}`), true, false},
 		"202":                       {status(202, ""), true, false},
 		"500":                       {status(500, "Error: session not found"), true, false},
 	} {

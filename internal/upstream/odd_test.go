@@ -134,6 +134,8 @@ func TestOddServers(t *testing.T) {
 			return b
 		})},
 		"JSON as text":              {change: each(func(h http.Header, b []byte) []byte { h.Set("Content-Type", "text/plain; charset=utf-8"); return b })},
+		"JSON as a web page":        {change: each(func(h http.Header, b []byte) []byte { h.Set("Content-Type", "text/html; charset=UTF-8"); return b })},
+		"JSON of a vendor":          {change: each(func(h http.Header, b []byte) []byte { h.Set("Content-Type", "application/vnd.api+JSON"); return b })},
 		"JSON without a media type": {change: each(func(h http.Header, b []byte) []byte { h["Content-Type"] = nil; return b })},
 		"a batch of one":            {change: each(func(_ http.Header, b []byte) []byte { return []byte("[" + string(b) + "]") })},
 		"blank lines around":        {change: each(func(_ http.Header, b []byte) []byte { return []byte("\r\n\n " + string(b) + "\n\r\n") })},

@@ -21,7 +21,8 @@
 //   - classify_arguments.go: Classify, which classifies the arguments of a call; rule.go: which argument, and how
 //   - detect.go: finds that argument in the schema of a tool; analysis.go: caches it per tool
 //   - sql.go: classifies SQL; sqllex.go: tokens in all dialects; sqldialects.go: how the dialects differ;
-//     sqlstatement.go, sqlnest.go, sqlwords.go: statements, their nesting and the word lists
+//     sqlstatement.go, sqlnest.go, sqlwords.go: statements, their nesting and the word lists; sqlclient.go: lines
+//     that a client of the database executes
 //   - shell.go: classifies shell lines; shell_words.go: the known part of a word; shell_programs.go: programs that
 //     run others, and those with a language of their own; shell_limits.go: limits; programs.go, options.go: known
 //     programs with their verbs and options; siblings.go: members next to a command

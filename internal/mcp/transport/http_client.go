@@ -87,10 +87,13 @@ func parseMediaKind(contentType []byte) MediaKind {
 	for _, known := range [...]struct {
 		name string
 		kind MediaKind
-	}{{"application/json", JSON}, {"text/event-stream", events}, {"", unsure}, {"text/plain", unsure}, {"text/json", unsure}, {"application/octet-stream", unsure}, {"application/json-rpc", unsure}} {
+	}{{"application/json", JSON}, {"text/event-stream", events}, {"", unsure}, {"text/plain", unsure}, {"text/json", unsure}, {"application/octet-stream", unsure}, {"application/json-rpc", unsure}, {"text/html", unsure}, {"application/javascript", unsure}, {"application/x-ndjson", unsure}} {
 		if strings.EqualFold(string(kind), known.name) {
 			return known.kind
 		}
+	}
+	if bytes.HasSuffix(bytes.ToLower(kind), []byte("+json")) {
+		return unsure
 	}
 	return other
 }

@@ -79,7 +79,7 @@ func suggestsLostSession(status int, reply session.Reply, err error) (doubtful, 
 		return true, false
 	case status > 299:
 		return false, false
-	case odd || silent:
+	case odd || silent || errors.Is(err, ErrNoMessage):
 		return true, false
 	case err != nil || reply.Error == nil:
 		return false, false
@@ -143,7 +143,7 @@ func IsPermanentRefusal(err error) bool {
 		return answer.Code != wirejson.CodeMethodNotFound
 	}
 	_, silent := errors.AsType[*contentTypeError](err)
-	return silent
+	return silent || errors.Is(err, ErrNoMessage)
 }
 
 // isNonGatewayErrorStatus reports whether a status comes from the server itself and not from a gateway.
