@@ -88,10 +88,10 @@ func checkSignIn(d *Deps, in SignInInput) *problem.Problem {
 	return problem.New(problem.Unauthorized, "The key is wrong.", "It is in the file api_key of the data directory, if the configuration has no api_key. `mcpproxy ui` does not need it.")
 }
 
-// PageInput is the input of an operation that only needs the HTTP request of a page.
-type PageInput struct{ httpRequestInput }
+// PageRequestInput is the input of an operation that only needs the HTTP request of a page.
+type PageRequestInput struct{ httpRequestInput }
 
-func getSession(d *Deps, _ context.Context, _ ops.Caller, in PageInput) (UISession, error) {
+func getSession(d *Deps, _ context.Context, _ ops.Caller, in PageRequestInput) (UISession, error) {
 	expires, ok := d.Auth.SignIns.SessionExpiry(auth.SessionCredentials(in.r))
 	if !ok {
 		return UISession{}, problem.New(problem.Unauthorized, "The request has no session of the web UI.", "A page gets one with POST "+Prefix+"/session; programs need none.")

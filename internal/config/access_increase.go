@@ -32,7 +32,7 @@ var (
 	on     = accessIncreaseRule{"turned on", func(was, is any) bool { return was != true && is == true }}
 	off    = accessIncreaseRule{"turned off", func(was, is any) bool { return was == true && is != true }}
 	less   = accessIncreaseRule{"lowered", func(was, is any) bool { return reflect.ValueOf(is).Int() < reflect.ValueOf(was).Int() }}
-	// adds is for a list whose elements each allow something. drops is for a list whose elements each deny something.
+	// adds reports a new element of a list that allows. drops reports a removed element of a list that denies.
 	adds  = accessIncreaseRule{"entries are added", func(was, is any) bool { return !arePatternsCovered(toStringList(was), toStringList(is)) }}
 	drops = accessIncreaseRule{"entries are removed", func(was, is any) bool { return !arePatternsCovered(toStringList(is), toStringList(was)) }}
 	// admits is like adds, but an empty list allows everything.

@@ -114,7 +114,7 @@ func invalidSecretError(key string, err error) error {
 		return nil
 	}
 	message, _, _ := strings.Cut(err.Error(), "; ")
-	return problem.TrustedTextErrorf("with its secret, %s cannot be used: %s", key, message)
+	return problem.TrustedTextErrorf("%s is invalid with the value of its secret: %s", key, message)
 }
 
 // replaceStrings replaces the strings of a key that may contain secrets.

@@ -89,7 +89,7 @@ func TestRevealRefuses(t *testing.T) {
 				return "planted\r\nX-Other: 1", nil
 			}
 			return "v", nil
-		}, "with its secret, headers cannot be used: this is not a valid header value"},
+		}, "headers is invalid with the value of its secret: this is not a valid header value"},
 	} {
 		_, err := s.ResolveSecrets(c.value)
 		var own *problem.TrustedTextError

@@ -243,7 +243,7 @@ func TestUndoInAChangedFile(t *testing.T) {
 		"connected since":   {`{"mcpServers": {"mcpproxy": {"url": "u"}}, "projects": {}}`, strings.Replace(before, `"b": {"command": "b"}`, `"b": {"command": "b"}, "mcpproxy": {"url": "u"}`, 1), ""},
 		"nothing left":      {`{}`, before, ""},
 		"one is back":       {`{"mcpServers": {"b": {"command": "b"}}}`, before, ""},
-		"another is there":  {`{"mcpServers": {"b": {"command": "other"}}}`, "", "b is in a file of Claude Code again"},
+		"another is there":  {`{"mcpServers": {"b": {"command": "other"}}}`, "", "b was added to a file of Claude Code again"},
 		"it is broken":      {`{"mcpServers": {`, "", "line 1"},
 		"its place is text": {`{"mcpServers": "x"}`, "", "mcpServers"},
 	} {

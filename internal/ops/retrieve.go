@@ -72,8 +72,8 @@ func (f *SearchResult) putAlwaysFirst(always []*catalog.Tool) {
 	f.Hits = append(first, others...)
 }
 
-// matches returns the hits that match the query.
-func matches(hits []catalog.Hit) []catalog.Hit {
+// withoutUnmatched returns the hits without the tools that are listed only because they have the setting always.
+func withoutUnmatched(hits []catalog.Hit) []catalog.Hit {
 	if len(hits) == 0 || !hits[0].Tool.IsAlways() {
 		return hits
 	}
@@ -149,7 +149,7 @@ func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.Ra
 	if how := usageInstructions(cfg.Intent.RequireIntent, hits); req.UsageSeen == nil || !req.UsageSeen(how) {
 		advice = appendJSONMember(advice, `,"usage_instructions":`, how)
 	}
-	after := appendNotConnectedServers(nil, snapshot, &req, matches(hits), g.serverState, size/10)
+	after := appendNotConnectedServers(nil, snapshot, &req, withoutUnmatched(hits), g.serverState, size/10)
 	if req.IncludeDisabled {
 		after = appendLockedTools(after, locked, g.approvedDescriptionFunc(snapshot), size/3)
 	}

@@ -57,7 +57,7 @@ func analyzeName(s string) nameAnalysis {
 		case n.head == reads && v.role != reads:
 			n.changes = w
 		case n.head == mayWrite && v.role == reads && v.form == base && last:
-			// post_get, but update_list is ambiguous.
+			// post_get reads; update_list is ambiguous.
 			switch {
 			case v.has(asking) && w != "read":
 				n.head, n.verb, n.unsure = reads, w, false

@@ -11,7 +11,7 @@ type storedFingerprint struct {
 	mark  FingerprintMark
 }
 
-// verdict is the conclusion from the anchors, the places and the configuration.
+// verdict says which signatures are valid, according to the anchors, their copies and the configuration.
 type verdict struct {
 	on             bool   // grants of access need a statement
 	invalidReason  string // why no statement is valid; "" if they are valid

@@ -30,7 +30,7 @@ func (l *Log) EraseFields(ctx context.Context, by Record, idOrPrefix string, fie
 			continue
 		}
 		if old {
-			return r, problem.Newf(problem.Conflict, "Record %s was written by an earlier version, which chained its values as they are: nothing of it can be erased without breaking the chain.", r.ID).
+			return r, problem.Newf(problem.Conflict, "Record %s was written by an earlier version: its values cannot be erased without breaking the hash chain.", r.ID).
 				WithHint("It is deleted after the retention period: see activity_retention_days.")
 		}
 		return r, problem.Newf(problem.InvalidParameter, "Record %s has no %s.", r.ID, f).With("parameter", "field").With("value", string(f))

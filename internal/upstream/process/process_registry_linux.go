@@ -152,7 +152,7 @@ type processIdentity struct {
 	started             uint64
 }
 
-// findLeftovers returns the running processes of these groups, or with the mark.
+// findLeftovers returns the running processes that are in one of these groups, or that have the mark.
 func (r *processRegistry) findLeftovers(groups map[int]processIdentity) (all []processIdentity) {
 	names, _ := filepath.Glob("/proc/[0-9]*")
 	for _, name := range names {
