@@ -227,7 +227,7 @@ func (r *RegistryOperations) Add(ctx context.Context, c Caller, in AddFromRegist
 	if err := cmp.Or(r.admin.checkNameFree(name, c), r.admin.editor.CheckNotSelfReference(edit.Launch), r.admin.editor.CheckNewServers(named)); err != nil {
 		return out, err
 	}
-	if err := r.storeSecrets(ctx, c, l.Secrets, values.Reference, &out); err == nil {
+	if err = r.storeSecrets(ctx, c, l.Secrets, values.Reference, &out); err == nil {
 		err = r.admin.addServerOfUser(ctx, c, named)
 	}
 	if err != nil {

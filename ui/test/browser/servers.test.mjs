@@ -320,3 +320,34 @@ test("a server that cannot be downloaded shows the reason, on every page", async
   await visit("overview?start=1");
   await page.locator(".launches li", { hasText: "files" }).getByText("127.0.0.1 cannot be reached, is the network down?").waitFor();
 });
+
+test("a server of a registry is added for review", async (t) => {
+  const entry = (name, more = {}, official = {}) => ({ server: { name, version: "1.0.0", description: "Notes <b>in</b> folders", packages: [{ registryType: "npm", identifier: "mcp-notes", version: "1.0.0", transport: { type: "stdio" },
+    environmentVariables: [{ name: "TOKEN", isRequired: true, isSecret: true }, { name: "REGION", isRequired: true }], ...more }] }, _meta: { "io.modelcontextprotocol.registry/official": { status: "active", ...official } } });
+  const all = [entry("a/notes"), entry("a/notes-old", {}, { status: "deprecated", statusMessage: "Use a/notes." }), entry("a/notes-evil", { runtimeHint: "npx", runtimeArguments: [{ type: "positional", value: "-c" }] })];
+  const registry = createServer((q, r) => r.end(JSON.stringify(q.url.includes("/versions/") ? all.find((e) => q.url.includes(encodeURIComponent(e.server.name) + "/")) : { servers: all })));
+  await new Promise((done) => registry.listen(0, "127.0.0.1", done));
+  t.after(() => registry.close());
+  const { page, daemon, visit } = await scene(t, { config: { registries: { test: `http://127.0.0.1:${registry.address().port}` } } });
+  await visit("servers");
+  await page.keyboard.press("n");
+  const dialog = page.locator("dialog.add-dialog");
+  await dialog.getByRole("button", { name: "Registry" }).click();
+  await dialog.getByLabel("Name of a server").fill("notes");
+  await dialog.getByRole("button", { name: "Search" }).click();
+  await until("the refusals", async () => /Use a\/notes\..*"-c" is not accepted/s.test(await dialog.innerText()));
+  assert.equal(await dialog.getByRole("button", { name: "Choose a/notes-old" }).isDisabled(), true);
+  assert.equal(await dialog.locator(".parsed b b").count(), 0);
+  await dialog.getByRole("button", { name: "Choose a/notes", exact: true }).click();
+  assert.match(await dialog.getByLabel("Launch").innerText(), /npx -y mcp-notes@1\.0\.0/);
+  const add = dialog.getByRole("button", { name: "Add for review" });
+  assert.equal(await add.isDisabled(), true);
+  await dialog.getByLabel("REGION").fill("eu");
+  await dialog.getByLabel("TOKEN").fill("very-secret");
+  assert.deepEqual(await axeInBoth(page), []);
+  await add.click();
+  await until("it waits", async () => /waits for your review\. Nothing of it was started/.test(await dialog.innerText()));
+  const added = await server(daemon, "notes");
+  assert.equal(added.quarantined, true);
+  assert.doesNotMatch(await readFile(daemon.config, "utf8"), /very-secret/);
+});
