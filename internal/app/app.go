@@ -322,7 +322,7 @@ func (d *daemon) openDatabaseAndActivityLog() error {
 		Logger: d.logger,
 	}, d.store)
 	if err != nil {
-		return fmt.Errorf("the activity log: %w", err)
+		return fmt.Errorf("open the activity log: %w", err)
 	}
 	d.onClose(d.log.Close)
 	return nil

@@ -141,7 +141,7 @@ var reservedImports = []struct {
 		"what is secret and kept is sealed in one place"},
 	{[]string{"golang.org/x/crypto/argon2"}, []string{"gate/presence"},
 		"a passphrase opens one thing"},
-	{[]string{"testing"}, []string{"testutil/authtest", "testutil/mcptest", "testutil/pgtest", "gate/approval/approvaltest", "catalog/catalogtest", "gate/presence/presencetest"},
+	{[]string{"testing"}, []string{"testutil/authtest", "testutil/mcptest", "testutil/pgtest", "testutil/approvaltest", "testutil/catalogtest", "testutil/presencetest"},
 		"tests stand in _test.go files"},
 }
 

@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
-	"mcpproxy/internal/gate/approval/approvaltest"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/testutil/approvaltest"
 	"mcpproxy/internal/upstream"
 )
 

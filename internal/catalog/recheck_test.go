@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/approval"
-	"mcpproxy/internal/gate/approval/approvaltest"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/testutil/approvaltest"
 )
 
 // meddler gives instructions about a tool with a common name. It is harmless as long as no server has that tool.

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/approval"
-	"mcpproxy/internal/gate/approval/approvaltest"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/testutil/approvaltest"
 )
 
 // TestMayStart checks all conditions that decide whether a server may be started.

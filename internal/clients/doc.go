@@ -1,6 +1,6 @@
 // Package clients reads and edits the files of MCP clients: names, paths on each system, formats, and MCPProxy's entry in them.
 // It converts a client's servers (JSON, JSON with comments, TOML, YAML) into configuration entries. The facts come from the
-// vendors' documentation and source; docs/guide/clients.md states how reliable each is.
+// vendors' documentation and source; docs/reference/clients.md states how reliable each is.
 //
 // Files:
 //   - clients.go, table.go, find.go, env.go: the known clients, their files, and their paths on each system

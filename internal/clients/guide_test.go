@@ -10,14 +10,14 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// TestGuide checks that docs/guide/clients.md contains the entry that is written into each client's file. White space
-// may differ. A table of the guide contains only the inner part of an object.
+// TestGuide checks that docs/reference/clients.md contains the entry that is written into each client's file. White space
+// may differ. A table of the page contains only the inner part of an object.
 func TestGuide(t *testing.T) {
-	text, err := os.ReadFile("../../docs/guide/clients.md")
+	text, err := os.ReadFile("../../docs/reference/clients.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	guide := bare(string(text))
+	page := bare(string(text))
 	for _, c := range clients.AllClients() {
 		f := c.TargetFile(account("linux", "/home/me"))
 		entry, err := c.NewProxyEntry(clients.ProxyAddress{URL: "http://127.0.0.1:8080/mcp", Command: "/usr/local/bin/mcpproxy", Args: []string{"stdio"}})
@@ -30,16 +30,16 @@ func TestGuide(t *testing.T) {
 		}
 		all := bare(string(want))
 		inner := strings.TrimSuffix(strings.TrimPrefix(all, "{"), "}")
-		if !strings.Contains(guide, inner) {
-			t.Errorf("%s: the guide does not have\n%s", c.ID, want)
+		if !strings.Contains(page, inner) {
+			t.Errorf("%s: the page does not have\n%s", c.ID, want)
 		}
 	}
 }
 
-// TestSurfaceTable checks that the guide contains the table of surfaces, and that each fact has a source and a date, or
+// TestSurfaceTable checks that the page contains the table of surfaces, and that each fact has a source and a date, or
 // states that none was found.
 func TestSurfaceTable(t *testing.T) {
-	const path = "../../docs/guide/clients.md"
+	const path = "../../docs/reference/clients.md"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestSurfaceTable(t *testing.T) {
 	head, rest, found := strings.Cut(string(text), begin)
 	_, tail, ends := strings.Cut(rest, end)
 	if !found || !ends {
-		t.Fatal("the guide has no markers for the table")
+		t.Fatal("the page has no markers for the table")
 	}
 	got := head + begin + clients.SurfaceTableMarkdown() + end + tail
 	if *update {

@@ -94,8 +94,7 @@ type Config struct {
 }
 
 // Revision is a hash of the shown configuration, in 12 hexadecimal digits. Comments,
-// order and spelling do not change it. Secrets do not either, so that it cannot be used
-// to guess them.
+// order, spelling and secrets do not change it, so it does not help to guess a secret.
 func (c *Config) Revision() string { return c.revision }
 
 // RevisionWithoutRestartKeys is Revision without the keys that need a restart, such as the listen address. It is the

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
 )
 
 const hello = `{"protocolVersion":"2025-03-26","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}`

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
@@ -25,6 +24,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/upstream"
 )

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/upstream"
 )
 

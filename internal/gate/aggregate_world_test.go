@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"testing"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/upstream"
 )
 

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"testing"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
 )
 
 // withAlias gives a tool of server s an alias and a description.

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
 )
 
 var laneVariants = []policy.CallToolVariant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/testutil/volume"
 )
 

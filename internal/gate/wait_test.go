@@ -9,13 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/catalogtest"
 )
 
 // TestLocksHoldDuringEveryWait checks that a tool that is locked while a call waits is not called, whatever the call

@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/pause"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/upstream/oauth"
 )
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate"
-	"mcpproxy/internal/gate/gatetest"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/testutil/catalogtest"
+	"mcpproxy/internal/testutil/gatetest"
 	"mcpproxy/internal/testutil/mcptest"
 	"mcpproxy/internal/upstream"
 )

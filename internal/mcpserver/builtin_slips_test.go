@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate"
-	"mcpproxy/internal/gate/gatetest"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/catalogtest"
+	"mcpproxy/internal/testutil/gatetest"
 	"mcpproxy/internal/upstream"
 )
 

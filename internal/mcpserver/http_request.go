@@ -157,7 +157,7 @@ func (x *httpRequest) acquireSession() bool {
 	if x.entry = x.findSession(id); x.entry == nil {
 		err := x.restoreSession(x.r.Context(), id)
 		if err == nil {
-			err = errUnknownSession // unless it is there
+			err = errUnknownSession // if findSession returns nil
 			x.entry = x.findSession(id)
 		}
 		if x.entry == nil {

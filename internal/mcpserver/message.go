@@ -336,8 +336,8 @@ func (m *message) toOutcome(r session.Reply, err error) requestOutcome {
 // isSessionEnded reports whether err says that the client's session has ended.
 func isSessionEnded(err error) bool { return errors.Is(err, session.ErrEnded) }
 
-// forwardedStatus returns the HTTP status with which a server refused the message, if it is for the
-// client.
+// forwardedStatus returns the HTTP status of a server that refused the message, and whether it is sent to
+// the client.
 func (m *message) forwardedStatus(err error) (status int, ok bool) {
 	if err == nil {
 		return 0, false

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate/approval"
@@ -21,6 +20,7 @@ import (
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/testutil/volume"
 )
 

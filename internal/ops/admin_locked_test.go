@@ -14,12 +14,12 @@ import (
 	"testing"
 
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/upstream"
 )
 

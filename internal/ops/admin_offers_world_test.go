@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/upstream"
 )
 

@@ -9,16 +9,16 @@ import (
 	"testing"
 
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/approval"
-	"mcpproxy/internal/gate/gatetest"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
+	"mcpproxy/internal/testutil/gatetest"
 	"mcpproxy/internal/upstream"
 )
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
@@ -16,6 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/catalogtest"
 )
 
 // log is an ActivityLog that passes records to the test harness. Its other methods are not used.

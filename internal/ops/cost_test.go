@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/upstream"
 )

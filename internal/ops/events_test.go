@@ -21,11 +21,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/testutil/volume"
 )
 

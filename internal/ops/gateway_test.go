@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate"
-	"mcpproxy/internal/gate/gatetest"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
+	"mcpproxy/internal/testutil/gatetest"
 	"mcpproxy/internal/upstream"
 )
 

@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/upstream/process"
 )
 

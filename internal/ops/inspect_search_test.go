@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/testutil/catalogtest"
 )
 
 // A user's search finds the same tools as an agent's search, in the same order, and reports their size.

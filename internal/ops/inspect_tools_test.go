@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/catalogtest"
 )
 
 func inspectNames(l ToolList) string {

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate"
-	"mcpproxy/internal/gate/gatetest"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
-	"mcpproxy/internal/store/activity/activitytest"
+	"mcpproxy/internal/testutil/activitytest"
+	"mcpproxy/internal/testutil/catalogtest"
+	"mcpproxy/internal/testutil/gatetest"
 	"mcpproxy/internal/upstream"
 	"mcpproxy/internal/upstream/process"
 )

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/testutil/volume"
 	"mcpproxy/internal/upstream"
 )

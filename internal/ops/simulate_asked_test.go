@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/gate/ask"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/ops"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/testutil/volume"
 )
 

@@ -14,18 +14,18 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate"
-	"mcpproxy/internal/gate/gatetest"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/catalogtest"
+	"mcpproxy/internal/testutil/gatetest"
 	"mcpproxy/internal/testutil/volume"
 )
 

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/catalogtest"
 )
 
 // quiet is a log that accepts refusals. Its other methods are not used.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/catalogtest"
 )
 
 func namesOf(a catalogtest.RetrieveResult) (names []string) {

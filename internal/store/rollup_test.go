@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/store/activity"
-	"mcpproxy/internal/store/activity/activitytest"
+	"mcpproxy/internal/testutil/activitytest"
 	"mcpproxy/internal/testutil/volume"
 )
 

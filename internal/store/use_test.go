@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/store/activity"
-	"mcpproxy/internal/store/activity/activitytest"
+	"mcpproxy/internal/testutil/activitytest"
 	"mcpproxy/internal/testutil/volume"
 )
 

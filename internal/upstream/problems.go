@@ -70,7 +70,7 @@ func (b *serverBase) ToProblem(ctx context.Context, r *session.Request, err erro
 		isAway, away = true, b.availability.newUnavailableError()
 	case ctx.Err() != nil:
 		return b.newProblem(problem.Timeout, r, "Server '"+b.Spec.Name+"' did not answer '"+toolOrMethodName(r)+"' in time", err).
-			WithHint(mayHaveRun + " If the tool needs long, raise call_timeout.")
+			WithHint(mayHaveRun + " If the tool needs more time, increase call_timeout.")
 	}
 	if !isAway && session.IsNotSent(err) {
 		isAway, away = true, b.availability.newUnavailableError()

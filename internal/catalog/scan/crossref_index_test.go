@@ -167,9 +167,9 @@ func TestTooManyNames(t *testing.T) {
 	}
 }
 
-// The guide lists the rules across tools.
+// The page lists the rules across tools.
 func TestCrossRefGuide(t *testing.T) {
-	guide, err := os.ReadFile("../../../docs/guide/scanner.md")
+	page, err := os.ReadFile("../../../docs/reference/scanner.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,8 +177,8 @@ func TestCrossRefGuide(t *testing.T) {
 		"`" + ruleOther + "` | review | " + reasonOther + "; " + reasonChange + "; " + reasonReplacement,
 		"`" + ruleSibling + "` | review | " + reasonSibling, "`" + ruleUnknown + "` | review | " + reasonUnknown,
 	} {
-		if !strings.Contains(string(guide), want) {
-			t.Errorf("the guide does not say %q", want)
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not say %q", want)
 		}
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the generated part of the guide")
+var update = flag.Bool("update", false, "write the generated part of the page")
 
-const guide = "../../../docs/guide/scanner.md"
+const rulesPage = "../../../docs/reference/scanner.md"
 
-// TestGuide: the table of rules in the guide is that of the program.
+// TestGuide: the table of rules in the page is that of the program.
 func TestGuide(t *testing.T) {
-	data, err := os.ReadFile(guide)
+	data, err := os.ReadFile(rulesPage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestGuide(t *testing.T) {
 	head, rest, _ := strings.Cut(string(data), begin)
 	_, tail, ok := strings.Cut(rest, end)
 	if !ok {
-		t.Fatal("the guide has no marks for the table of rules")
+		t.Fatal("the page has no marks for the table of rules")
 	}
 	want := head + begin + tableOfRules() + end + tail
 	if string(data) == want {
@@ -32,7 +32,7 @@ func TestGuide(t *testing.T) {
 	if !*update {
 		t.Fatal("the table of rules is not current: go test ./internal/catalog/scan -update")
 	}
-	if err := os.WriteFile(guide, []byte(want), 0o644); err != nil {
+	if err := os.WriteFile(rulesPage, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

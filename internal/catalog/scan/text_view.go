@@ -12,7 +12,7 @@ type textView struct {
 	depth    int
 }
 
-// fieldSpan returns the field's span of a span in the normal form.
+// fieldSpan converts a span of the normal form to the span of the field.
 func (v *textView) fieldSpan(start, end int) (from, to int) {
 	if v.encoding != "" {
 		return v.hidden.start, v.hidden.end

@@ -19,7 +19,7 @@ type WordVectors struct {
 	rows    map[string]int
 	scales  []float32 // row → scale of its values
 	values  string    // row → a signed byte per dimension
-	lengths []float32 // row → length of its values
+	lengths []float32 // row → length of its vector
 }
 
 // vectorsFile is the output of bench/vectors.

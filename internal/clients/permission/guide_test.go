@@ -13,14 +13,14 @@ import (
 	"mcpproxy/internal/clients/permission"
 )
 
-const guide = "../../../docs/guide/clients.md"
+const rulesPage = "../../../docs/reference/clients.md"
 
 var shownRules = regexp.MustCompile(`(?s)(<!-- permissions ([a-z-]+) ([a-z]+) -->\n).*?(<!-- end -->)`)
 
-// TestGuide checks that the guide shows the rules of every client exactly as they are printed, for the surface in the
+// TestGuide checks that the page shows the rules of every client exactly as they are printed, for the surface in the
 // marker.
 func TestGuide(t *testing.T) {
-	text, err := os.ReadFile(guide)
+	text, err := os.ReadFile(rulesPage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,14 +39,14 @@ func TestGuide(t *testing.T) {
 		return m[1] + strings.ReplaceAll(printed(r), e.Home, "~") + m[4]
 	})
 	if len(missing) > 0 {
-		t.Errorf("the guide does not show the rules of %v", missing)
+		t.Errorf("the page does not show the rules of %v", missing)
 	}
 	if *update {
-		if err := os.WriteFile(guide, []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(rulesPage, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if got != string(text) {
-		t.Errorf("%s differs from the printed rules: go test ./internal/clients/permission -update", guide)
+		t.Errorf("%s differs from the printed rules: go test ./internal/clients/permission -update", rulesPage)
 	}
 }
 

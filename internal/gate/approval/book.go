@@ -292,7 +292,7 @@ func (v *ServerView) withOtherRows(rows []DecisionRow) []DecisionRow {
 	return rows
 }
 
-// changeAndNotify is applyChange for the decision of a user, and notifies the followers.
+// changeAndNotify applies the decision of a user and notifies the followers.
 func (b *Book) changeAndNotify(ctx context.Context, d DecisionEvent, decide func(*bookState) (ChangeSet, error)) error {
 	err := b.applyChange(ctx, decide)
 	if err == nil {

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/catalog/scan"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/approval"
-	"mcpproxy/internal/gate/approval/approvaltest"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/approvaltest"
 )
 
 func candidate(name string, n byte) approval.CandidateDefinition {

@@ -5,8 +5,8 @@ import (
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/approval"
-	"mcpproxy/internal/gate/approval/approvaltest"
-	"mcpproxy/internal/gate/presence/presencetest"
+	"mcpproxy/internal/testutil/approvaltest"
+	"mcpproxy/internal/testutil/presencetest"
 )
 
 // TestUnsignedDecisions checks that an unsigned decision is not valid when it is loaded, and stays stored.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/gate/approval"
-	"mcpproxy/internal/gate/approval/approvaltest"
+	"mcpproxy/internal/testutil/approvaltest"
 )
 
 // BenchmarkTenThousand stores the first lists of 100 servers with 100 tools each, and reads them again.

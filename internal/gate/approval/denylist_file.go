@@ -139,7 +139,7 @@ func (f *denylistFile) appendLines(lines []fileLine, sync bool) error {
 		return err
 	}
 	if f.size+int64(len(text)) > maxFile {
-		return fmt.Errorf("the restrictions file has %d bytes, which is the limit: %s", f.size, f.path)
+		return fmt.Errorf("the restrictions file has reached its limit of %d bytes: %s", f.size, f.path)
 	}
 	if err := f.writeAndSync(text, head, sync); err != nil {
 		f.stale = true

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/catalog/scan"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/approval"
-	"mcpproxy/internal/gate/approval/approvaltest"
+	"mcpproxy/internal/testutil/approvaltest"
 	"mcpproxy/internal/testutil/volume"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"mcpproxy/internal/config/auth"
-	"mcpproxy/internal/gate/presence/presencetest"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/testutil/presencetest"
 )
 
 // TestApprovalIsSigned checks that a call does not continue with an approval that only the store has, that was signed

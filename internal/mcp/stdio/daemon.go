@@ -60,7 +60,7 @@ var (
 	errNoLineProtocol = problem.New(problem.DaemonNotRunning, "The running MCPProxy has another version than this command, and they are not compatible.",
 		"Stop it, and restart the client's connection.")
 	errBusy = &wirejson.RPCError{Code: wirejson.CodeInternal,
-		Message: "Too many requests wait for their answers (1024). Wait for some of them."}
+		Message: "1024 requests are open, the maximum. Wait until some of them are answered."}
 	errDuplicateID = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 		Message: "Another request with this id has no answer yet. Give each request its own id."}
 )

@@ -120,7 +120,7 @@ func (l *HTTPLink) sendAndReadReply(ctx context.Context, state *sessionRequestHe
 	}
 	switch {
 	case a.Encoded:
-		return session.Reply{}, problem.TrustedTextErrorf("the answer is compressed, which was not asked for")
+		return session.Reply{}, problem.TrustedTextErrorf("the answer is compressed, although MCPProxy accepts no compression")
 	case a.Status < 200 || a.Status > 299:
 		reply, err := l.readRefusal(a, x)
 		return l.checkSessionLost(ctx, state, x, a.Status, reply, err)

@@ -131,7 +131,7 @@ func (l *SSELink) setEndpoint(text string) error {
 		return problem.TrustedTextErrorf("the endpoint for messages is not a URL")
 	}
 	if !sameOrigin(to, l.url) {
-		return problem.TrustedTextErrorf("the endpoint for messages is at another origin than the stream")
+		return problem.TrustedTextErrorf("the endpoint for messages has another origin than the stream")
 	}
 	l.url = stripUserInfo(to)
 	if err := l.setSessionHeads("", ""); err != nil {

@@ -15,10 +15,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/catalogtest"
 )
 
 func TestMain(m *testing.M) {

@@ -63,7 +63,7 @@ func parseRawLengths(data []byte) (args, response int, err error) {
 	list, _, closed := bytes.Cut(rest, []byte{']'})
 	first, second, pair := bytes.Cut(list, []byte{','})
 	if !ok || !closed || !pair {
-		return 0, 0, fmt.Errorf("read an entry of the log: it does not give its lengths")
+		return 0, 0, fmt.Errorf("read an entry of the log: its lengths are missing")
 	}
 	args, err1 := strconv.Atoi(string(first))
 	response, err2 := strconv.Atoi(string(second))

@@ -97,7 +97,7 @@ func (r *recentCopy) eraseFields(what FieldErasure) (err error) {
 	defer r.recoverFault(debug.SetPanicOnFault(true), &err)
 	for _, half := range r.halves {
 		if s, ok := parseChainLines(half); ok {
-			clear(s.rest) // bytes from an earlier use of the half
+			clear(s.rest) // bytes that an earlier use of this half left
 		}
 		_ = eachLineOfRecord(half, what.ID, func(at int, payload []byte) error {
 			if erased, had := erasePayloadFields(payload, what.Fields, what.At, true); had {

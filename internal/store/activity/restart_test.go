@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/store/activity/activitytest"
+	"mcpproxy/internal/testutil/activitytest"
 )
 
 func TestRunningCallsBecomeInterrupted(t *testing.T) {

@@ -213,7 +213,7 @@ func (p *StartSlot) Release(ready bool) {
 	q.grantTurns()
 }
 
-// IsInstalled reports whether the package of r has been started once.
+// IsInstalled reports whether the package of r has been started before.
 func (q *StartQueue) IsInstalled(r PackageRunner) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

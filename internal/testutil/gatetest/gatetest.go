@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/catalog/catalogtest"
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/pause"
+	"mcpproxy/internal/testutil/catalogtest"
 	"mcpproxy/internal/upstream/oauth"
 )
 

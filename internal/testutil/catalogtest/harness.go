@@ -19,11 +19,11 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/approval"
-	"mcpproxy/internal/gate/approval/approvaltest"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/testutil/approvaltest"
 )
 
 // Logger discards everything.
