@@ -83,29 +83,15 @@ func (f Front) applyProxyHeaders(r *http.Request) (refusal string) {
 	return ""
 }
 
-// listValues splits the values of a header at commas outside quotes.
+// listValues splits the values of a header at commas, also in quotes: a client's open quote must not hide what the proxy
+// appends.
 func listValues(lines []string) (all []string) {
 	for _, line := range lines {
-		all = append(all, splitOutsideQuotes(line, ',')...)
-	}
-	return all
-}
-
-// splitOutsideQuotes splits a text and trims the parts.
-func splitOutsideQuotes(text string, separator byte) (parts []string) {
-	quoted, start := false, 0
-	for i := 0; i <= len(text); i++ {
-		switch {
-		case i == len(text) || text[i] == separator && !quoted:
-			parts = append(parts, strings.TrimSpace(text[start:i]))
-			start = i + 1
-		case text[i] == '"':
-			quoted = !quoted
-		case text[i] == '\\' && quoted:
-			i = min(i+1, len(text)-1)
+		for value := range strings.SplitSeq(line, ",") {
+			all = append(all, strings.TrimSpace(value))
 		}
 	}
-	return parts
+	return all
 }
 
 // parseForwarded returns the clients of all elements of a Forwarded header (RFC 7239), and the scheme and host of the
@@ -114,10 +100,10 @@ func parseForwarded(lines []string) (clients, schemes, hosts []string) {
 	for _, element := range listValues(lines) {
 		client := "unknown"
 		schemes, hosts = nil, nil
-		for _, pair := range splitOutsideQuotes(element, ';') {
+		for pair := range strings.SplitSeq(element, ";") {
 			name, value, _ := strings.Cut(pair, "=")
-			value = strings.Trim(value, `"`)
-			switch strings.ToLower(name) {
+			value = strings.Trim(value, ` "`)
+			switch strings.ToLower(strings.TrimSpace(name)) {
 			case "for":
 				client = value
 			case "proto":
