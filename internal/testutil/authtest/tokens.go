@@ -161,6 +161,22 @@ func (s clientStore) SetUserinfoFromToken(ctx context.Context, info *oidc.UserIn
 	return nil
 }
 
+// SetIntrospectionFromToken implements op.Storage.
+func (s clientStore) SetIntrospectionFromToken(ctx context.Context, answer *oidc.IntrospectionResponse, tokenID, subject, clientID string) error {
+	if err := s.Storage.SetIntrospectionFromToken(ctx, answer, tokenID, subject, clientID); err != nil {
+		return err
+	}
+	answer.Claims = map[string]any{"groups": s.p.groups[subject]}
+	return nil
+}
+
+// AddClient adds a client that may introspect tokens whose audience includes it.
+func (p *Provider) AddClient(id, secret string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clients[id] = storage.WebClient(id, secret)
+}
+
 // userStore has a user for each subject that begins with "u-", with the verified address SUBJECT@example.com.
 type userStore struct{ storage.UserStore }
 

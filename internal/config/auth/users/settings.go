@@ -88,12 +88,3 @@ func (r *Rule) fits(who *identity) bool {
 		(len(r.Emails) == 0 || slices.ContainsFunc(r.Emails, fitsEmail)) &&
 		(len(r.Groups) == 0 || slices.ContainsFunc(r.Groups, func(g string) bool { return slices.Contains(who.groups, g) }))
 }
-
-// issuer returns the listed issuer with exactly this URL; nil if there is none.
-func (s *Settings) issuer(url string) *Issuer {
-	i := slices.IndexFunc(s.Issuers, func(one Issuer) bool { return one.URL == url })
-	if i < 0 {
-		return nil
-	}
-	return &s.Issuers[i]
-}

@@ -288,6 +288,31 @@ func TestChecksOff(t *testing.T) {
 	}
 }
 
+// TestIntrospection: the introspection endpoint gives the groups, and ends the access.
+func TestIntrospection(t *testing.T) {
+	w := newWorld(t, func(s *Settings) {
+		s.Issuers[0].Check, s.Issuers[0].CheckClient, s.Issuers[0].CheckPassword = CheckIntrospection, "gateway", "secret"
+	})
+	w.provider.SetGroups("u-ann", "red")
+	token := w.token("u-ann", func(a *authtest.Token) { a.Audience = append(a.Audience, "gateway") })
+	if _, err := w.verify(token); !errors.Is(err, auth.ErrProviderAway) {
+		t.Error("without a client:", err)
+	}
+	w.provider.AddClient("gateway", "secret")
+	w.pass(CheckInterval)
+	if access, err := w.verify(token); err != nil || access.Profile != "red" {
+		t.Fatal(access, err)
+	}
+	if n := w.provider.Requests("/userinfo"); n != 0 {
+		t.Errorf("%d requests for user information", n)
+	}
+	w.provider.RevokeToken(token, "u-ann")
+	w.pass(CheckInterval)
+	if why := w.reason(token); why != "The provider no longer accepts the token" {
+		t.Error(why)
+	}
+}
+
 // TestCacheIsBounded: old tokens make room, and their streams end.
 func TestCacheIsBounded(t *testing.T) {
 	w := newWorld(t, nil)
