@@ -116,7 +116,7 @@ var changes = map[string]struct {
 	"server.sandbox.network": {`"none"`, `"all"`, true}, "server.sandbox.image": {`"a"`, `"b"`, true}, "server.sandbox.best_effort": {`true`, `false`, true},
 	"server.lazy": {`true`, `false`, false}, "server.call_timeout": {`"1s"`, `"2s"`, false}, "server.max_concurrent_calls": {`1`, `0`, false}, "server.ask.wait": {`"1s"`, `"2s"`, false},
 	"server.select": {`{"a": ".a"}`, `{"a": ".b"}`, false}, "server.tools": {`{"a": {"description": "x"}}`, `{"a": {"description": "y"}}`, true},
-	"notify.desktop": {`true`, `false`, false}, "public_url": {`"https://a"`, `"https://b"`, false}, "oidc.public_client_id": {`"a"`, `"b"`, false}, "oidc.request_scopes": {`["a"]`, `["b"]`, false},
+	"notify.desktop": {`true`, `false`, false}, "oidc.public_client_id": {`"a"`, `"b"`, false}, "oidc.request_scopes": {`["a"]`, `["b"]`, false},
 	"oidc.issuers": {`[{"issuer": "https://a"}]`, `[{"issuer": "https://a", "trust_email": true}]`, true}, "users": {`[{"groups": ["a"]}]`, `[{"groups": ["a"], "role": "admin"}]`, true},
 	// incomparable
 	"notify.webhooks":                    {`[{"url": "http://a/", "events": ["call.held"]}]`, `[{"url": "http://a/"}]`, true},

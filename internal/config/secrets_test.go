@@ -31,7 +31,7 @@ func TestSecretsOfAServer(t *testing.T) {
 
 // TestSecretOfIssuer: the secret for introspection is masked, also in the text of the file.
 func TestSecretOfIssuer(t *testing.T) {
-	text := `{"public_url": "https://a.example", "oidc": {"issuers": [{"issuer": "https://login.example", "check": "introspection", "client_id": "me", "client_secret": "k3y"}]}, "users": [{"emails": ["@a.example"]}]}`
+	text := `{"require_mcp_auth": true, "public_url": "https://a.example", "oidc": {"issuers": [{"issuer": "https://login.example", "check": "introspection", "client_id": "me", "client_secret": "k3y"}]}, "users": [{"emails": ["@a.example"]}]}`
 	cfg, err := Parse([]byte(text), nil)
 	if err != nil {
 		t.Fatal(err)
