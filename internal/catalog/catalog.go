@@ -304,13 +304,21 @@ func (c *Catalog) restoreTools(ctx context.Context, server string, raws []json.R
 	c.storeToolList(ctx, server, tools, false)
 }
 
-// saveAndAdmitLoop retries pending admissions, saves received lists, and deletes those of servers
-// that are no longer configured.
+// finalSaveTimeout limits how long the lists that are not saved yet may delay the end of the process.
+const finalSaveTimeout = 2 * time.Second
+
+// saveAndAdmitLoop retries pending admissions, saves received lists, and deletes those of servers that are no longer
+// configured. When ctx ends, it saves a last time: a list that is not saved would be reported again after a restart.
 func (c *Catalog) saveAndAdmitLoop(ctx context.Context) {
 	var again <-chan time.Time // set while a failed admission waits for its retry
 	for {
 		select {
 		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), finalSaveTimeout)
+			defer cancel()
+			if c.recheckAccepted(last, false) && c.rechecks.isDone() {
+				c.savePending(last)
+			}
 			return
 		case <-c.unsaved:
 		case <-again:
@@ -320,26 +328,30 @@ func (c *Catalog) saveAndAdmitLoop(ctx context.Context) {
 		if !admitted || !doubted {
 			again = time.After(admitRetryInterval)
 		}
-		if !doubted {
-			continue // saved names count as checked
+		if doubted { // saved names count as checked
+			c.savePending(ctx)
 		}
-		save, forget := c.takePendingSaves()
-		for server, l := range save {
-			if err := c.Store.SaveTools(ctx, server, l.rawDefinitions()); err != nil {
-				if ctx.Err() == nil {
-					c.Logger.Warn("could not store the tools of a server", "server", server, "error", err)
-				}
-				continue
+	}
+}
+
+// savePending saves received lists, and deletes those of servers that are no longer configured.
+func (c *Catalog) savePending(ctx context.Context) {
+	save, forget := c.takePendingSaves()
+	for server, l := range save {
+		if err := c.Store.SaveTools(ctx, server, l.rawDefinitions()); err != nil {
+			if ctx.Err() == nil {
+				c.Logger.Warn("could not store the tools of a server", "server", server, "error", err)
 			}
-			c.mu.Lock()
-			l.saved = true
-			c.mu.Unlock()
+			continue
 		}
-		c.precomputeExternalRefs()
-		for _, server := range forget {
-			if err := c.Store.ForgetTools(ctx, server); err != nil && ctx.Err() == nil {
-				c.Logger.Warn("the tools of a removed server cannot be forgotten", "server", server, "error", err)
-			}
+		c.mu.Lock()
+		l.saved = true
+		c.mu.Unlock()
+	}
+	c.precomputeExternalRefs()
+	for _, server := range forget {
+		if err := c.Store.ForgetTools(ctx, server); err != nil && ctx.Err() == nil {
+			c.Logger.Warn("the tools of a removed server cannot be forgotten", "server", server, "error", err)
 		}
 	}
 }

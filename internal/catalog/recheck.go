@@ -56,6 +56,13 @@ func (d *recheckQueue) restart() {
 	d.completed = 0
 }
 
+// isDone reports whether all requested rechecks are complete.
+func (d *recheckQueue) isDone() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.completed == d.requested
+}
+
 func (c *Catalog) recheckAll(ctx context.Context) (done bool) {
 	all := map[string][]approval.CandidateDefinition{}
 	c.mu.Lock()

@@ -59,7 +59,7 @@ var leftOutTools = map[string]string{
 	"'u5'": `{"name":"u5",` + objectSchema + `,"execution":{"taskSupport":"maybe"}}`, "'u6'": `{"name":"u6","inputSchema":{"type":"object","$schema":5}}`,
 	"'u7'": `{"name":"u7","description":"Apples beyond measure.","inputSchema":{"type":"object","properties":{"apples":{"maximum":1e999}}}}`,
 	"'u8'": `{"name":"u8",` + objectSchema + `,"_meta":{"n":-1` + strings.Repeat("0", 400) + `}}`, "'u9'": `{"name":"u9","inputSchema":{"type":["array","null"]}}`,
-	"no name":             `{"name":7,` + objectSchema + `}`,
+	"its name is missing": `{"name":7,` + objectSchema + `}`,
 	"it is not an object": `"tool"`,
 	"members named":       `{"name":"twice","name":"twice",` + objectSchema + `}`,
 	"the same name: a":    `{"name":"a",` + objectSchema + `}`,
@@ -73,7 +73,7 @@ var (
 
 	leftOutPrompts = map[string]string{
 		"'p1'": `{"name":"p1","arguments":{"x":1}}`, "'p2'": `{"name":"p2","arguments":[{"name":"x","title":5}]}`, "'p3'": `{"name":"p3","arguments":[{"name":5}]}`, "'p4'": `{"name":"p4","icons":[{}]}`,
-		"'p5'": `{"name":"p5","_meta":{"n":1e400}}`, "another one has the same name": `{"name":"good"}`, "no name that": `{"name":["p6"]}`,
+		"'p5'": `{"name":"p5","_meta":{"n":1e400}}`, "another one has the same name": `{"name":"good"}`, "its name is missing": `{"name":["p6"]}`,
 	}
 
 	listedResources = `{"uri":"good://x","name":"x","size":3},{"uri":"users/me","name":null},{"uri":"ui://a b/x","name":"app"},{"uri":"http://a b/","name":"space"},{"uri":"http://256.1.1.1/","name":"address"},{"uri":"good://h:99999/","name":"port"},
@@ -81,11 +81,11 @@ var (
 
 	leftOutResources = map[string]string{
 		"'bad://1'": `{"uri":"bad://1","name":"b","size":"3"}`, "'bad://2'": `{"uri":"bad://2","name":"b","annotations":{"priority":7}}`, "'bad://3'": `{"uri":"bad://3","name":"b","annotations":{"priority":"NaN"}}`,
-		"'bad://4'": `{"uri":"bad://4","name":5}`, "'bad://5'": `{"uri":"bad://5","name":"b","annotations":{"audience":["model"]}}`, "no uri that": `{"uri":5,"name":"b"}`, "another one has the same uri": `{"uri":"good://x","name":"again"}`,
+		"'bad://4'": `{"uri":"bad://4","name":5}`, "'bad://5'": `{"uri":"bad://5","name":"b","annotations":{"audience":["model"]}}`, "its uri is missing": `{"uri":5,"name":"b"}`, "another one has the same uri": `{"uri":"good://x","name":"again"}`,
 	}
 
 	listedTemplates  = `{"uriTemplate":"good://t/{id}","name":"t"},{"uriTemplate":"good://name/{x}"}`
-	leftOutTemplates = map[string]string{"'bad://{1}'": `{"uriTemplate":"bad://{1}","name":"b","mimeType":["text/plain"]}`, "no uriTemplate that": `{"uriTemplate":null,"name":"b"}`}
+	leftOutTemplates = map[string]string{"'bad://{1}'": `{"uriTemplate":"bad://{1}","name":"b","mimeType":["text/plain"]}`, "its uriTemplate is missing": `{"uriTemplate":null,"name":"b"}`}
 )
 
 // malformedLists is what clients should get on one surface, sorted.

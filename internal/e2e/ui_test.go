@@ -96,7 +96,7 @@ func TestWebUI(t *testing.T) {
 		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, body)
 	}
 	for _, path := range []string{"/", "/ui"} {
-		if resp, _ := d.fetch("GET", path, "", nil); resp.StatusCode != 302 || resp.Header.Get("Location") != "/ui/" {
+		if resp, _ := d.fetch("GET", path, "", nil); resp.StatusCode != 302 || resp.Header.Get("Location") != "ui/" {
 			t.Errorf("%s: %d %v", path, resp.StatusCode, resp.Header)
 		}
 	}

@@ -162,7 +162,7 @@ func TestMetadataLeadsToTheProvider(t *testing.T) {
 func TestWithoutUsersNothingChanges(t *testing.T) {
 	t.Parallel()
 	p := authtest.StartProvider(t)
-	d := startDaemon(t, startUpstream(t).config("s", `"public_url":"https://mcp.example.com"`))
+	d := startDaemon(t, startUpstream(t).config("s", `"public_url":"http://localhost:1"`))
 	s := &team{daemon: d, provider: p, base: "http://" + d.address}
 	if status, _, _ := s.discover("/mcp", ""); status != http.StatusOK {
 		t.Errorf("without a token: %d", status)
