@@ -2,6 +2,8 @@ import { defineConfig, loadEnv } from "vite";
 
 // Chunks of their own: pages that need neither do not load them.
 function chunk(id: string): string | undefined {
+  // Small files that several pages share: each one by itself compresses badly.
+  if (/\/src\/(ui|data|lib)\/(who|now|command-line|announce|approve|live|values|resource|head)\.tsx?$/.test(id)) return "shared";
   if (!id.includes("node_modules")) return undefined;
   if (id.includes("/uplot/")) return "uplot";
   if (/\/(@codemirror|@lezer|style-mod|w3c-keyname|crelt|@marijn)\//.test(id)) return "codemirror";
@@ -21,7 +23,7 @@ export default defineConfig(({ mode, command }) => {
       target: ["chrome123", "firefox120", "safari17.5"], // light-dark()
       modulePreload: { polyfill: false }, // it would be an inline script
       assetsInlineLimit: 0, // no data: addresses, the policy refuses them
-      cssCodeSplit: true,
+      cssCodeSplit: false, // one file compresses better
       sourcemap: false,
       reportCompressedSize: true,
       // The editor has no language: what CodeMirror would parse and indent with is left out.

@@ -3,19 +3,14 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-
-	"mcpproxy/internal/testutil/pgtest"
-	"mcpproxy/internal/testutil/volume"
 )
 
 // mcpRegistry is an MCP registry with recorded entries, in the documented form of its API.
@@ -260,52 +255,5 @@ func TestRegistryCommands(t *testing.T) {
 	}
 	if effects := e.effects(); effects != "" {
 		t.Errorf("started or contacted: %s", effects)
-	}
-}
-
-// TestOfficialRegistryProgram finds and adds a server in the official registry program, which MCP_REGISTRY_PROGRAM names.
-func TestOfficialRegistryProgram(t *testing.T) {
-	volume.SkipUnlessNightly(t, volume.Peers)
-	program, err := exec.LookPath(os.Getenv("MCP_REGISTRY_PROGRAM"))
-	if err != nil {
-		t.Skip("MCP_REGISTRY_PROGRAM does not name the program (go build github.com/modelcontextprotocol/registry/cmd/registry)")
-	}
-	database := pgtest.SharedServer(t).CreateDatabase(t)
-	address := freeAddress(t)
-	seed := filepath.Join(t.TempDir(), "seed.json")
-	entry := `{"$schema":"https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json","name":"io.github.user/notes","description":"Notes in a folder.","version":"%s","packages":[{"registryType":"npm","identifier":"mcp-notes","version":"%[1]s","transport":{"type":"stdio"},"environmentVariables":[{"name":"TOKEN","isSecret":true,"isRequired":true}]}]}`
-	if err := os.WriteFile(seed, []byte("["+fmt.Sprintf(entry, "1.0.0")+","+fmt.Sprintf(entry, "1.1.0")+"]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(address)
-	cmd := exec.CommandContext(t.Context(), program)
-	cmd.Env = append(os.Environ(), "MCP_REGISTRY_SERVER_ADDRESS=127.0.0.1:"+port, "MCP_REGISTRY_DATABASE_URL="+database, "MCP_REGISTRY_SEED_FROM="+seed, "MCP_REGISTRY_ENABLE_REGISTRY_VALIDATION=false", "MCP_REGISTRY_JWT_PRIVATE_KEY="+strings.Repeat("ab", 32))
-	said := &output{}
-	cmd.Stdout, cmd.Stderr = said, said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	eventually(t, "the registry answers", func() error {
-		resp, err := http.Get("http://" + address + "/v0.1/servers")
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, said)
-		}
-		return resp.Body.Close()
-	})
-	d := startDaemon(t, fmt.Sprintf(`{"registries":{"official":"http://%s"}}`, address), noKeyring)
-	if code, out, notes := d.cli("registry", "search", "notes"); code != 0 || !strings.Contains(out, "1.1.0") || strings.Contains(out, "1.0.0") {
-		t.Fatal(code, out, notes)
-	}
-	for version, want := range map[string]string{"": "mcp-notes@1.1.0", "@1.0.0": "mcp-notes@1.0.0"} {
-		if code, out, notes := d.cli("registry", "show", "io.github.user/notes"+version); code != 0 || !strings.Contains(out, want) {
-			t.Error(code, out, notes)
-		}
-	}
-	if code, out, notes := d.cli("upstream", "add", "--registry", "io.github.user/notes", "--env", "TOKEN=x"); code != 0 || !strings.Contains(out, "mcp-notes@1.1.0") {
-		t.Error(code, out, notes)
-	}
-	if code, _, notes := d.cli("registry", "show", "io.github.user/notes@9.9.9"); code == 0 || !strings.Contains(notes, "No registry has") {
-		t.Error(code, notes)
 	}
 }

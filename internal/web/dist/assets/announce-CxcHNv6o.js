@@ -1,1 +1,0 @@
-import{i as e,t}from"./preact-jjpkShYw.js";var n=e(``),r=``,i=0;function a(e){if(r=e,i)return;let t=()=>{i=r?window.setTimeout(t,5e3):0,r&&(n.value=r),r=``};t()}function o(){return t(`p`,{class:`vh`,"aria-live":`polite`,children:n.value})}export{a as n,o as t};

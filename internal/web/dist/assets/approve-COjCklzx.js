@@ -1,1 +1,0 @@
-import{y as e}from"./copy-BBHt3jia.js";var t=500;async function n(n){let r=[];for(let i=0;i<n.length;i+=t){let{results:a}=await e.post(`/approvals/approve`,{tools:n.slice(i,i+t)});r.push(...a.map(e=>e.problem))}return r}export{n as t};

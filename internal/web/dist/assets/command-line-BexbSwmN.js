@@ -1,1 +1,0 @@
-import{t as e}from"./copy-BBHt3jia.js";import{n as t}from"./words-CMI0BMYD.js";import{t as n}from"./preact-jjpkShYw.js";function r({text:r}){return n(`div`,{class:`command-line`,children:[n(`pre`,{class:`json cmd wrap`,tabIndex:0,role:`group`,"aria-label":`Command`,children:n(t,{text:r})}),n(e,{text:r,label:`Copy command`})]})}export{r as t};

@@ -1,1 +1,0 @@
-import{a as e,c as t,i as n}from"./preact-jjpkShYw.js";import{U as r}from"./marks-Bc2ZmDGk.js";var i=n(!1);function a(n){let i=t(n);i.current=n,e(()=>r(e=>i.current(e)),[])}export{a as n,i as t};

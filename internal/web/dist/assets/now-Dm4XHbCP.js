@@ -1,1 +1,0 @@
-import{i as e}from"./preact-jjpkShYw.js";var t=e(new Date);setInterval(()=>{document.visibilityState===`visible`&&(t.value=new Date)},1e4),addEventListener(`visibilitychange`,()=>document.visibilityState===`visible`&&(t.value=new Date));var n=e(0,{watched:()=>r=window.setInterval(()=>n.value++,1e3),unwatched:()=>clearInterval(r)}),r=0;export{n,t};

@@ -1,1 +1,0 @@
-import{S as e}from"./marks-Bc2ZmDGk.js";function t(e){return e?e===`agent`?`an agent`:e===`admin`?`a user`:e===`system`?`MCPProxy`:e.replace(/^agent:/,`agent `):``}var n={rest:`over REST`,cli:`on the command line`,ui:`in the web UI`,"client form":`in the client's form`};function r(t){return e(n,t)??``}function i(e,n){return[t(e),r(n)].filter(Boolean).join(` `)}export{i as n,r,t};
