@@ -193,7 +193,7 @@ func writeAddedFromRegistry(p *printer, a ops.AddedFromRegistry) {
 	f := fieldList{indent: "  "}
 	f.add("Launch", toOneLine(cmp.Or(a.Launch.URL, shellQuoteWords(append([]string{a.Launch.Command}, a.Launch.Args...)...))))
 	f.add("Environment", toOneLine(strings.Join(a.Env, " ")))
-	f.add("Headers", toOneLine(strings.Join(a.Launch.Headers, ", ")))
+	f.add("Headers", toOneLine(strings.Join(a.Headers, ", ")))
 	f.add("Sandbox", toOneLine(a.Launch.Sandbox))
 	f.add("Secrets stored", toOneLine(strings.Join(a.Stored, ", ")))
 	f.add("Scanner", formatScanVerdict(p, a.Entry.Verdict, len(a.Entry.Findings)))

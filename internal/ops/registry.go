@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -84,6 +85,7 @@ type AddedFromRegistry struct {
 	Option  string        `json:"option"`
 	Launch  LaunchView    `json:"launch"`
 	Env     []string      `json:"env,omitempty" doc:"The environment variables as NAME=VALUE, with references to secrets."`
+	Headers []string      `json:"headers,omitempty" doc:"The HTTP headers as NAME: VALUE, with references to secrets."`
 	Stored  []string      `json:"stored,omitempty" doc:"The names of the secrets that were stored."`
 	Missing []string      `json:"missing,omitempty" doc:"The names of the secrets that the server needs and that have no value yet."`
 	Notes   []string      `json:"notes,omitempty"`
@@ -241,18 +243,27 @@ func (r *RegistryOperations) Add(ctx context.Context, c Caller, in AddFromRegist
 		out.Launch = newLaunchView(s.MaskedLaunch())
 	}
 	r.admin.withdrawSuperseded(ctx, &out.Server, c)
-	for _, key := range slices.Sorted(maps.Keys(l.Env)) {
-		value := l.Env[key]
-		if !strings.HasPrefix(value, "${") {
-			value = maskNamedValue(key, value)
-		}
-		out.Env = append(out.Env, key+"="+registry.Clean(value))
-	}
+	out.Env, out.Headers = showValues(l.Env, "="), showValues(l.Headers, ": ")
 	if a.Offline != nil {
 		out.Notes = append(out.Notes, "The registry cannot be reached. This is its answer of "+a.FetchedAt.Format(time.DateTime)+" UTC; the status may have changed since.")
 	}
 	return out, err
 }
+
+// showValues returns the names and values of variables or headers, sorted, with values that look like secrets masked.
+func showValues(all map[string]string, separator string) (shown []string) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		value := all[name]
+		if !wholeReference.MatchString(value) {
+			value = maskNamedValue(name, value)
+		}
+		shown = append(shown, name+separator+registry.Clean(value))
+	}
+	return shown
+}
+
+// wholeReference matches a reference, possibly after an authorization scheme.
+var wholeReference = regexp.MustCompile(`^((?i:bearer|basic|token) )?\$\{[a-z]+:[^{}]*\}$`)
 
 // refuseStatus refuses a server that the registry reports as deprecated or deleted.
 func refuseStatus(e RegistryEntry) error {
