@@ -266,6 +266,51 @@ func TestJoinedReferences(t *testing.T) {
 	}
 }
 
+// TestRunnerVariables: no variable in the environment of a runner changes the runner, whoever gives its value. A fixed
+// value for a container is an argument of docker.
+func TestRunnerVariables(t *testing.T) {
+	launch := func(kind string, v Parameter, given ...string) (Launch, error) {
+		p := Package{RegistryType: kind, Identifier: "mcp", Version: "1.0.0", EnvironmentVariables: []Parameter{v}}
+		e, values := Entry{Packages: []Package{p}}, Values{Given: map[string][]string{}, Reference: func(string) string { return "${keyring:X}" }}
+		if len(given) > 0 {
+			values.Given[v.Name] = given
+		}
+		return e.Launch(kind, values)
+	}
+	refused := []string{"DOCKER_HOST", "DOCKER_CONFIG", "CONTAINER_HOST", "PATH", "Path", "HOME", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "no_proxy", "NODE_OPTIONS", "NODE_PATH", "NODE_EXTRA_CA_CERTS", "PYTHONSTARTUP", "PYTHONPATH", "PYTHONHOME", "npm_config_registry", "NPM_CONFIG_USERCONFIG", "UV_INDEX_URL", "PIP_INDEX_URL", "SSL_CERT_FILE", "GIT_SSH_COMMAND", "BASH_ENV", "XDG_CONFIG_HOME", "PREFIX"}
+	for _, kind := range []string{"npm", "pypi", "oci"} {
+		for _, name := range refused {
+			for _, secret := range []bool{false, true} {
+				if l, err := launch(kind, Parameter{Name: name, IsSecret: secret}, "given"); err == nil || !strings.Contains(err.Error(), name+" cannot have a value of yours") {
+					t.Errorf("%s %s of the user: %+v, %v", kind, name, l, err)
+				}
+				if l, err := launch(kind, Parameter{Name: name, IsSecret: secret, IsRequired: true}); err == nil || !strings.Contains(err.Error(), "it sets the variable "+name) {
+					t.Errorf("%s %s, required: %+v, %v", kind, name, l, err)
+				}
+			}
+			for _, v := range []Parameter{{Name: name, Value: "evil"}, {Name: name, Default: "evil"}} {
+				l, err := launch(kind, v)
+				if want := []string{"run", "-i", "--rm", "-e", name + "=evil", "mcp:1.0.0"}; kind == "oci" && (err != nil || len(l.Env) > 0 || !slices.Equal(l.Args, want)) || kind != "oci" && err == nil {
+					t.Errorf("%s %s: %+v, %v", kind, name, l, err)
+				}
+			}
+			if _, err := launch(kind, Parameter{Name: name}); err != nil {
+				t.Errorf("%s %s without a value: %v", kind, name, err)
+			}
+		}
+		for _, name := range []string{"GITHUB_PERSONAL_ACCESS_TOKEN", "LDAP_URL", "PIPEDRIVE_API_TOKEN", "DOCKERHUB_TOKEN", "NODE_ENV", "PYTHONUNBUFFERED", "UVICORN_PORT", "_X1"} {
+			if l, err := launch(kind, Parameter{Name: name}, "given"); err != nil || l.Env[name] != "given" {
+				t.Errorf("%s %s: %+v, %v", kind, name, l, err)
+			}
+		}
+		for _, name := range []string{"A-B", "A.B", "$A", "--A", "1A", "A=B", "", "A B"} {
+			if l, err := launch(kind, Parameter{Name: name, Value: "x"}); err == nil || !strings.Contains(err.Error(), "name that is not allowed") {
+				t.Errorf("%s %q: %+v, %v", kind, name, l, err)
+			}
+		}
+	}
+}
+
 // TestNothingHostileInLaunches checks the launches of all hostile entries against what they want to reach.
 func TestNothingHostileInLaunches(t *testing.T) {
 	allowed := map[string]bool{} // words that the user gives, or that belong to the runner
@@ -301,7 +346,7 @@ func TestNothingHostileInLaunches(t *testing.T) {
 				}
 			}
 			for name := range l.Env {
-				if runnerVariables.MatchString(name) {
+				if changesRunner(name) {
 					t.Errorf("%s: sets %s", e.Name, name)
 				}
 			}

@@ -136,6 +136,7 @@ type builder struct {
 	launch  Launch
 	inputs  []Input
 	missing []string // names of required inputs without a value
+	ofUser  bool     // ask has returned a value of the user, or a reference to one
 	err     error    // the first one
 }
 
@@ -180,6 +181,7 @@ func (b *builder) ask(kind, name string, p Parameter) []string {
 	for _, value := range given {
 		b.checkGiven(in, value)
 	}
+	b.ofUser = b.ofUser || len(given) > 0 || in.Secret && in.Required
 	switch {
 	case in.Secret && (len(given) > 0 || in.Required):
 		if len(given) > 0 && strings.HasPrefix(given[0], "${") && strings.HasSuffix(given[0], "}") {
