@@ -70,7 +70,7 @@ func TestAddFromRegistry(t *testing.T) {
 	if got.code != 0 || !slices.Equal(f.switched, []string{"a/notes|1.0.0|official|npm|notes|TOKEN=a=b|--root=/x|--root=/y|X-Key=v"}) {
 		t.Fatalf("%q, %+v", f.switched, got)
 	}
-	for _, want := range []string{"Added notes for review", "Nothing of it was started", "npx -y notes@1.0.0", "${keyring:NOTES_TOKEN}", "X-Key: v", "may read /x", "A note.", "secrets set NOTES_KEY", "upstream approve notes", "It orders."} {
+	for _, want := range []string{"Added notes for review", "Nothing of it was started", "official", "npx -y notes@1.0.0", "${keyring:NOTES_TOKEN}", "X-Key: v", "may read /x", "A note.", "secrets set NOTES_KEY", "upstream approve notes", "It orders."} {
 		if !strings.Contains(got.stdout+got.stderr, want) {
 			t.Errorf("%q is missing in %+v", want, got)
 		}

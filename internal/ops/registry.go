@@ -142,7 +142,7 @@ func (r *RegistryOperations) Search(ctx context.Context, _ Caller, in RegistryQu
 		}
 	}
 	if err := cmp.Or(failed...); err != nil && len(names) == 1 {
-		return out, registryProblem(err)
+		return out, registryProblem(names[0], err)
 	}
 	return out, nil
 }
@@ -156,33 +156,34 @@ func (r *RegistryOperations) Show(ctx context.Context, _ Caller, in RegistryEntr
 	return RegistryEntries{[]RegistryEntry{toRegistryEntry(name, a.Entries[0])}, []RegistryAnswer{toRegistryAnswer(name, url, a, nil)}}, nil
 }
 
-// find returns the entry of the first registry that has it.
+// find returns the entry of the first registry that has it. If a registry does not answer, the next one is not asked,
+// because its entry of the same name can have another publisher.
 func (r *RegistryOperations) find(ctx context.Context, in RegistryEntryRef) (name, url string, a registry.Answer, err error) {
 	names, all, err := r.registries(in.Registry)
 	if err != nil {
 		return "", "", a, err
 	}
-	var failed error
-	for _, name := range names {
+	for _, name = range names {
 		if a, err = r.client(all[name]).Get(ctx, in.Name, in.Version); err == nil {
 			return name, all[name], a, nil
 		}
-		if failed == nil || !errors.Is(err, registry.ErrNotFound) {
-			failed = err
+		if !errors.Is(err, registry.ErrNotFound) {
+			break
 		}
 	}
-	return "", "", a, registryProblem(failed)
+	return "", "", a, registryProblem(name, err)
 }
 
-func registryProblem(err error) error {
+// registryProblem returns the problem for an error of the registry with a name.
+func registryProblem(name string, err error) error {
 	if errors.Is(err, registry.ErrNotFound) {
 		return problem.New(problem.NotFound, "No registry has a server of that name and version.", "Run `mcpproxy registry search`.")
 	}
 	if input := (registry.InputError)(""); errors.As(err, &input) {
 		return problem.Newf(problem.InvalidParameter, "Invalid search or name: %s.", input).WithHint("To find a name, run `mcpproxy registry search`.")
 	}
-	return problem.Newf(problem.UpstreamError, "The registry cannot be used: %s.", problem.ClipForDisplay(registry.Clean(err.Error()), 400)).
-		WithHint("Try again later, or check `registries` in the configuration.")
+	return problem.Newf(problem.UpstreamError, "The registry '%s' cannot be used: %s.", problem.ClipName(name), problem.ClipForDisplay(registry.Clean(err.Error()), 400)).
+		WithHint("Try again later, check `registries` in the configuration, or name another registry with `--from`.")
 }
 
 // Add adds a server from a registry. It waits for review: nothing of it is started or contacted before.
