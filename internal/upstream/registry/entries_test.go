@@ -311,6 +311,21 @@ func TestRunnerVariables(t *testing.T) {
 	}
 }
 
+// TestPackageNames: a name that uvx takes for an interpreter, or that does not begin with a letter or digit, is refused.
+func TestPackageNames(t *testing.T) {
+	for kind, all := range map[string]map[string]bool{
+		"pypi": {"python": false, "Python": false, "python3": false, "python3.12": false, "pypy": false, "pypy3": false, "cpython": false, "cpython3.13": false, "graalpy": false, "pyodide": false, "cp312": false, "python-mcp": true, "mcp-python": true, "cpmcp": true},
+		"npm":  {"~evil": false, "@~scope/evil": false, "@scope/~evil": false, "@scope/a~b": true, "python": true},
+	} {
+		for name, want := range all {
+			e := Entry{Packages: []Package{{RegistryType: kind, Identifier: name, Version: "1.0.0"}}}
+			if _, err := e.Launch(kind, Values{}); (err == nil) != want {
+				t.Errorf("%s %s: %v", kind, name, err)
+			}
+		}
+	}
+}
+
 // TestNothingHostileInLaunches checks the launches of all hostile entries against what they want to reach.
 func TestNothingHostileInLaunches(t *testing.T) {
 	allowed := map[string]bool{} // words that the user gives, or that belong to the runner

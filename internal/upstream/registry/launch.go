@@ -24,13 +24,16 @@ type runner struct {
 
 var runners = map[string]runner{
 	"npm": {command: "npx", hints: []string{"", "npx"}, base: []string{"", "https://registry.npmjs.org"}, args: []string{"-y"}, single: []string{"-y", "--yes", "-q", "--quiet"},
-		name: regexp.MustCompile(`^(@[A-Za-z0-9~][A-Za-z0-9._~-]*/)?[A-Za-z0-9~][A-Za-z0-9._~-]*$`), version: regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)},
+		name: regexp.MustCompile(`^(@[A-Za-z0-9][A-Za-z0-9._~-]*/)?[A-Za-z0-9][A-Za-z0-9._~-]*$`), version: regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)},
 	"pypi": {command: "uvx", hints: []string{"", "uvx"}, base: []string{"", "https://pypi.org", "https://pypi.org/simple"}, single: []string{"-q", "--quiet", "--isolated"},
 		name: regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`), version: regexp.MustCompile(`^[0-9]+(\.[0-9]+)*[0-9A-Za-z.+!_-]*$`)},
 	"oci": {command: "docker", hints: []string{"", "docker"}, base: []string{"", "https://docker.io", "https://ghcr.io"}, args: []string{"run", "-i", "--rm"},
 		single: []string{"run", "-i", "--interactive", "--rm", "--init", "--read-only"},
 		name:   regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)},
 }
+
+// interpreter matches the names that uvx takes for an interpreter of Python, and not for a package.
+var interpreter = regexp.MustCompile(`(?i)^(pythonw?|python[0-9].*|(cpython|pypy|graalpy|pyodide).*|(cp|pp|gp)[0-9.]+t?)$`)
 
 // buildPackage builds the command of a package.
 func (b *builder) buildPackage(p Package) {
@@ -46,7 +49,7 @@ func (b *builder) buildPackage(p Package) {
 		b.fail("its runtime arguments are for another program than %s", r.command)
 	case p.FileSHA256 != "":
 		b.fail("the entry has a SHA-256 of the package file, which MCPProxy cannot verify for this kind")
-	case len(p.Identifier) > 300 || !r.name.MatchString(p.Identifier):
+	case len(p.Identifier) > 300 || !r.name.MatchString(p.Identifier) || p.RegistryType == "pypi" && interpreter.MatchString(p.Identifier):
 		b.fail("the name of the package is not allowed")
 	case p.RegistryType != "oci" && (len(p.Version) > 100 || !r.version.MatchString(p.Version)):
 		b.fail("the package has no exact version")
