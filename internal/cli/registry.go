@@ -191,9 +191,10 @@ func addFromRegistry(r *invocation, ctx context.Context, c *api.Client, f regist
 func writeAddedFromRegistry(p *printer, a ops.AddedFromRegistry) {
 	p.writeLine("Added %s for review: %s %s. Nothing of it was started.", toOneLine(a.Server.Name), toOneLine(a.Entry.Name), toOneLine(a.Entry.Version))
 	f := fieldList{indent: "  "}
+	f.add("Registry", toOneLine(a.Entry.Registry))
 	f.add("Launch", toOneLine(cmp.Or(a.Launch.URL, shellQuoteWords(append([]string{a.Launch.Command}, a.Launch.Args...)...))))
 	f.add("Environment", toOneLine(strings.Join(a.Env, " ")))
-	f.add("Headers", toOneLine(strings.Join(a.Launch.Headers, ", ")))
+	f.add("Headers", toOneLine(strings.Join(a.Headers, ", ")))
 	f.add("Sandbox", toOneLine(a.Launch.Sandbox))
 	f.add("Secrets stored", toOneLine(strings.Join(a.Stored, ", ")))
 	f.add("Scanner", formatScanVerdict(p, a.Entry.Verdict, len(a.Entry.Findings)))

@@ -35,7 +35,7 @@ func (f *fakeOperations) addFromRegistry(_ context.Context, _ ops.Caller, in ops
 	}
 	f.switched = append(f.switched, strings.Join(append([]string{in.Entry, in.Version, in.Registry, in.Option, in.Name}, in.Values...), "|"))
 	return ops.AddedFromRegistry{Server: ops.ServerView{Name: "notes"}, Entry: exampleRegistry().Servers[0], Option: "npm", Launch: ops.LaunchView{Command: "npx", Args: []string{"-y", "notes@1.0.0"}, Sandbox: "may read /x"},
-		Env: []string{"TOKEN=${keyring:NOTES_TOKEN}"}, Stored: []string{"NOTES_TOKEN"}, Missing: []string{"NOTES_KEY"}, Notes: []string{"A note."}}, nil
+		Env: []string{"TOKEN=${keyring:NOTES_TOKEN}"}, Headers: []string{"X-Key: v"}, Stored: []string{"NOTES_TOKEN"}, Missing: []string{"NOTES_KEY"}, Notes: []string{"A note."}}, nil
 }
 
 // The commands show the texts of a registry cleaned, with findings and the age of a stored answer.
@@ -70,7 +70,7 @@ func TestAddFromRegistry(t *testing.T) {
 	if got.code != 0 || !slices.Equal(f.switched, []string{"a/notes|1.0.0|official|npm|notes|TOKEN=a=b|--root=/x|--root=/y|X-Key=v"}) {
 		t.Fatalf("%q, %+v", f.switched, got)
 	}
-	for _, want := range []string{"Added notes for review", "Nothing of it was started", "npx -y notes@1.0.0", "${keyring:NOTES_TOKEN}", "may read /x", "A note.", "secrets set NOTES_KEY", "upstream approve notes", "It orders."} {
+	for _, want := range []string{"Added notes for review", "Nothing of it was started", "official", "npx -y notes@1.0.0", "${keyring:NOTES_TOKEN}", "X-Key: v", "may read /x", "A note.", "secrets set NOTES_KEY", "upstream approve notes", "It orders."} {
 		if !strings.Contains(got.stdout+got.stderr, want) {
 			t.Errorf("%q is missing in %+v", want, got)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -84,6 +85,7 @@ type AddedFromRegistry struct {
 	Option  string        `json:"option"`
 	Launch  LaunchView    `json:"launch"`
 	Env     []string      `json:"env,omitempty" doc:"The environment variables as NAME=VALUE, with references to secrets."`
+	Headers []string      `json:"headers,omitempty" doc:"The HTTP headers as NAME: VALUE, with references to secrets."`
 	Stored  []string      `json:"stored,omitempty" doc:"The names of the secrets that were stored."`
 	Missing []string      `json:"missing,omitempty" doc:"The names of the secrets that the server needs and that have no value yet."`
 	Notes   []string      `json:"notes,omitempty"`
@@ -140,7 +142,7 @@ func (r *RegistryOperations) Search(ctx context.Context, _ Caller, in RegistryQu
 		}
 	}
 	if err := cmp.Or(failed...); err != nil && len(names) == 1 {
-		return out, registryProblem(err)
+		return out, registryProblem(names[0], err)
 	}
 	return out, nil
 }
@@ -154,33 +156,34 @@ func (r *RegistryOperations) Show(ctx context.Context, _ Caller, in RegistryEntr
 	return RegistryEntries{[]RegistryEntry{toRegistryEntry(name, a.Entries[0])}, []RegistryAnswer{toRegistryAnswer(name, url, a, nil)}}, nil
 }
 
-// find returns the entry of the first registry that has it.
+// find returns the entry of the first registry that has it. If a registry does not answer, the next one is not asked,
+// because its entry of the same name can have another publisher.
 func (r *RegistryOperations) find(ctx context.Context, in RegistryEntryRef) (name, url string, a registry.Answer, err error) {
 	names, all, err := r.registries(in.Registry)
 	if err != nil {
 		return "", "", a, err
 	}
-	var failed error
-	for _, name := range names {
+	for _, name = range names {
 		if a, err = r.client(all[name]).Get(ctx, in.Name, in.Version); err == nil {
 			return name, all[name], a, nil
 		}
-		if failed == nil || !errors.Is(err, registry.ErrNotFound) {
-			failed = err
+		if !errors.Is(err, registry.ErrNotFound) {
+			break
 		}
 	}
-	return "", "", a, registryProblem(failed)
+	return "", "", a, registryProblem(name, err)
 }
 
-func registryProblem(err error) error {
+// registryProblem returns the problem for an error of the registry with a name.
+func registryProblem(name string, err error) error {
 	if errors.Is(err, registry.ErrNotFound) {
 		return problem.New(problem.NotFound, "No registry has a server of that name and version.", "Run `mcpproxy registry search`.")
 	}
 	if input := (registry.InputError)(""); errors.As(err, &input) {
 		return problem.Newf(problem.InvalidParameter, "Invalid search or name: %s.", input).WithHint("To find a name, run `mcpproxy registry search`.")
 	}
-	return problem.Newf(problem.UpstreamError, "The registry cannot be used: %s.", problem.ClipForDisplay(registry.Clean(err.Error()), 400)).
-		WithHint("Try again later, or check `registries` in the configuration.")
+	return problem.Newf(problem.UpstreamError, "The registry '%s' cannot be used: %s.", problem.ClipName(name), problem.ClipForDisplay(registry.Clean(err.Error()), 400)).
+		WithHint("Try again later, check `registries` in the configuration, or name another registry with `--from`.")
 }
 
 // Add adds a server from a registry. It waits for review: nothing of it is started or contacted before.
@@ -241,18 +244,27 @@ func (r *RegistryOperations) Add(ctx context.Context, c Caller, in AddFromRegist
 		out.Launch = newLaunchView(s.MaskedLaunch())
 	}
 	r.admin.withdrawSuperseded(ctx, &out.Server, c)
-	for _, key := range slices.Sorted(maps.Keys(l.Env)) {
-		value := l.Env[key]
-		if !strings.HasPrefix(value, "${") {
-			value = maskNamedValue(key, value)
-		}
-		out.Env = append(out.Env, key+"="+registry.Clean(value))
-	}
+	out.Env, out.Headers = showValues(l.Env, "="), showValues(l.Headers, ": ")
 	if a.Offline != nil {
 		out.Notes = append(out.Notes, "The registry cannot be reached. This is its answer of "+a.FetchedAt.Format(time.DateTime)+" UTC; the status may have changed since.")
 	}
 	return out, err
 }
+
+// showValues returns the names and values of variables or headers, sorted, with values that look like secrets masked.
+func showValues(all map[string]string, separator string) (shown []string) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		value := all[name]
+		if !wholeReference.MatchString(value) {
+			value = maskNamedValue(name, value)
+		}
+		shown = append(shown, name+separator+registry.Clean(value))
+	}
+	return shown
+}
+
+// wholeReference matches a reference, possibly after an authorization scheme.
+var wholeReference = regexp.MustCompile(`^((?i:bearer|basic|token) )?\$\{[a-z]+:[^{}]*\}$`)
 
 // refuseStatus refuses a server that the registry reports as deprecated or deleted.
 func refuseStatus(e RegistryEntry) error {

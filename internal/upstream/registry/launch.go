@@ -24,13 +24,16 @@ type runner struct {
 
 var runners = map[string]runner{
 	"npm": {command: "npx", hints: []string{"", "npx"}, base: []string{"", "https://registry.npmjs.org"}, args: []string{"-y"}, single: []string{"-y", "--yes", "-q", "--quiet"},
-		name: regexp.MustCompile(`^(@[A-Za-z0-9~][A-Za-z0-9._~-]*/)?[A-Za-z0-9~][A-Za-z0-9._~-]*$`), version: regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)},
+		name: regexp.MustCompile(`^(@[A-Za-z0-9][A-Za-z0-9._~-]*/)?[A-Za-z0-9][A-Za-z0-9._~-]*$`), version: regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)},
 	"pypi": {command: "uvx", hints: []string{"", "uvx"}, base: []string{"", "https://pypi.org", "https://pypi.org/simple"}, single: []string{"-q", "--quiet", "--isolated"},
 		name: regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`), version: regexp.MustCompile(`^[0-9]+(\.[0-9]+)*[0-9A-Za-z.+!_-]*$`)},
 	"oci": {command: "docker", hints: []string{"", "docker"}, base: []string{"", "https://docker.io", "https://ghcr.io"}, args: []string{"run", "-i", "--rm"},
 		single: []string{"run", "-i", "--interactive", "--rm", "--init", "--read-only"},
 		name:   regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$`)},
 }
+
+// interpreter matches the names that uvx takes for an interpreter of Python, and not for a package.
+var interpreter = regexp.MustCompile(`(?i)^(pythonw?|python[0-9].*|(cpython|pypy|graalpy|pyodide).*|(cp|pp|gp)[0-9.]+t?)$`)
 
 // buildPackage builds the command of a package.
 func (b *builder) buildPackage(p Package) {
@@ -46,7 +49,7 @@ func (b *builder) buildPackage(p Package) {
 		b.fail("its runtime arguments are for another program than %s", r.command)
 	case p.FileSHA256 != "":
 		b.fail("the entry has a SHA-256 of the package file, which MCPProxy cannot verify for this kind")
-	case len(p.Identifier) > 300 || !r.name.MatchString(p.Identifier):
+	case len(p.Identifier) > 300 || !r.name.MatchString(p.Identifier) || p.RegistryType == "pypi" && interpreter.MatchString(p.Identifier):
 		b.fail("the name of the package is not allowed")
 	case p.RegistryType != "oci" && (len(p.Version) > 100 || !r.version.MatchString(p.Version)):
 		b.fail("the package has no exact version")
@@ -70,15 +73,43 @@ func (b *builder) buildPackage(p Package) {
 	b.launch.Args = append(append(b.launch.Args, name), b.arguments(p.PackageArguments)...)
 }
 
-// runnerVariables are variables that change what a runner or an interpreter loads, or from where.
-var runnerVariables = regexp.MustCompile(`(?i)^(PATH|HOME|SHELL|TMPDIR|IFS|ENV|BASH_ENV|(LD|DYLD|NPM|UV|PIP|NODE|PYTHON|DOCKER|GIT|SSL|JAVA|PERL|RUBY)[A-Z0-9]*_.*|PYTHON[A-Z]+|PERL5.*|RUBYOPT|(HTTPS?|ALL|NO)_PROXY)$`)
+// runnerVariables are variables that change what a runner, an interpreter or docker loads, starts or contacts;
+// harmlessVariables are those of them that do not.
+var (
+	runnerVariables = regexp.MustCompile(`(?i)^(PATH|PATHEXT|HOME|HOMEDRIVE|HOMEPATH|USERPROFILE|APPDATA|LOCALAPPDATA|PROGRAMDATA|COMSPEC|SYSTEMROOT|WINDIR|SHELL|TMPDIR|TMP|TEMP|PREFIX|IFS|ENV|BASH_ENV|BASHOPTS|SHELLOPTS|PS4|PROMPT_COMMAND` +
+		`|(LD|DYLD|XDG|GCONV|GLIBC|MALLOC)_.*|LOCPATH|HOSTALIASES|GODEBUG|((HTTPS?|FTP|ALL|NO)_?)?PROXY|(SSL|OPENSSL)_.*|SSLKEYLOGFILE|(REQUESTS|CURL)_CA_BUNDLE|CURL_HOME` +
+		`|(DOCKER|BUILDKIT|BUILDX|COMPOSE|MOBY|CONTAINERS)_.*|CONTAINER_(HOST|CONNECTION|SSHKEY|TLS.*|PROXY)|REGISTRY_AUTH_FILE|SSH_(AUTH_SOCK|ASKPASS.*|AGENT_PID)|GIT_.*` +
+		`|(NODE|NPM|NPX|YARN|PNPM|BUN|DENO|COREPACK)_.*|ELECTRON_RUN_AS_NODE|(PYTHON|UV|UVX|PIP|PIPX|CONDA)_.*|PYTHON[A-Z0-9]*|VIRTUAL_ENV|(JAVA|JDK|_JAVA|PERL|RUBY|GEM|BUNDLE)_.*|CLASSPATH|PERL5.*|RUBY(OPT|LIB))$`)
+	harmlessVariables = regexp.MustCompile(`^(NODE_ENV|NPM_TOKEN|PYTHON(UNBUFFERED|IOENCODING|UTF8)|GIT_(TOKEN|USER|USERNAME|PASSWORD|(AUTHOR|COMMITTER)_(NAME|EMAIL)))$`)
+	environmentName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
 
+// changesRunner reports whether a variable may not be in the environment of a runner.
+func changesRunner(name string) bool {
+	return runnerVariables.MatchString(name) && !harmlessVariables.MatchString(name)
+}
+
+// addVariable sets a variable. A container gets a fixed value as an argument, because the environment is that of docker
+// itself; a value of the user stays there, so that no command line has a secret.
 func (b *builder) addVariable(kind string, v Parameter) {
-	if runnerVariables.MatchString(v.Name) && (v.Value != "" || v.Default != "") && kind != "oci" {
-		b.fail("it sets the variable %s, which changes what %s loads", v.Name, runners[kind].command)
+	if !environmentName.MatchString(v.Name) {
+		b.fail("it has a name that is not allowed")
 		return
 	}
-	for _, value := range b.resolve("env", v.Name, v) {
+	b.ofUser = false
+	values := b.resolve("env", v.Name, v)
+	inEnv := kind != "oci" || b.ofUser
+	if changesRunner(v.Name) && (inEnv && (len(values) > 0 || v.Value != "") || v.IsRequired && len(values) == 0) {
+		if len(b.values.Given[v.Name]) > 0 {
+			b.fail("%s cannot have a value of yours, because it changes what %s loads or contacts", v.Name, runners[kind].command)
+		}
+		b.fail("it sets the variable %s, which changes what %s loads or contacts", v.Name, runners[kind].command)
+	}
+	for _, value := range values {
+		if !inEnv {
+			b.launch.Args = append(b.launch.Args, "-e", v.Name+"="+value)
+			continue
+		}
 		if b.launch.Env == nil {
 			b.launch.Env = map[string]string{}
 		}

@@ -136,6 +136,7 @@ type builder struct {
 	launch  Launch
 	inputs  []Input
 	missing []string // names of required inputs without a value
+	ofUser  bool     // ask has returned a value of the user, or a reference to one
 	err     error    // the first one
 }
 
@@ -156,8 +157,8 @@ func (b *builder) literal(text string) string {
 	switch {
 	case !isPlain(text):
 		b.fail("a value has a character that is not visible")
-	case strings.Contains(text, "${"):
-		b.fail(`a value contains "${", which could refer to your secrets`)
+	case strings.Contains(text, "${") || strings.HasSuffix(text, "$"):
+		b.fail(`a value contains "${" or ends in "$", which could refer to your secrets`)
 	}
 	return text
 }
@@ -180,6 +181,7 @@ func (b *builder) ask(kind, name string, p Parameter) []string {
 	for _, value := range given {
 		b.checkGiven(in, value)
 	}
+	b.ofUser = b.ofUser || len(given) > 0 || in.Secret && in.Required
 	switch {
 	case in.Secret && (len(given) > 0 || in.Required):
 		if len(given) > 0 && strings.HasPrefix(given[0], "${") && strings.HasSuffix(given[0], "}") {
@@ -230,7 +232,8 @@ func (b *builder) resolve(kind, name string, p Parameter) []string {
 }
 
 // fill replaces the variables in a template. A name in braces that is no variable stays. If a variable has several
-// values, there is one text for each. Without a value for a variable, there is no text.
+// values, there is one text for each. Without a value for a variable, there is no text. A reference may only be whole in
+// the value of one variable, which then is of the user or the reference to a secret.
 func (b *builder) fill(template string, variables map[string]Parameter, repeated bool, escape func(at int, value string) string) []string {
 	b.literal(template)
 	parts := placeholder.FindAllStringIndex(template, -1)
@@ -250,15 +253,23 @@ func (b *builder) fill(template string, variables map[string]Parameter, repeated
 	var out []string
 	for n := range most {
 		text, end := "", 0
+		add := func(piece string) {
+			open := strings.LastIndex(text, "${")
+			if strings.HasSuffix(text, "$") && strings.HasPrefix(piece, "{") || piece != "" && open >= 0 && !strings.Contains(text[open:], "}") {
+				b.fail(`a value has parts that become "${", which could refer to your secrets`)
+			}
+			text += piece
+		}
 		for i, at := range parts {
-			text += template[end:at[0]]
+			add(template[end:at[0]])
 			if end = at[1]; values[i] == nil {
-				text += template[at[0]:at[1]]
+				add(template[at[0]:at[1]])
 			} else {
-				text += escape(at[0], values[i][min(n, len(values[i])-1)])
+				add(escape(at[0], values[i][min(n, len(values[i])-1)]))
 			}
 		}
-		out = append(out, text+template[end:])
+		add(template[end:])
+		out = append(out, text)
 	}
 	return out
 }
