@@ -34,6 +34,11 @@ func (c claims) text(name string) string {
 	return s
 }
 
+func (c claims) has(name string) bool {
+	_, there := c[name]
+	return there
+}
+
 // list returns a claim that is a string or a list of strings. A name with dots that is no claim is a path.
 func (c claims) list(name string) (out []string) {
 	raw, ok := c[name]

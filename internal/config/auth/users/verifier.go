@@ -292,6 +292,10 @@ func (v *Verifier) refresh(ctx context.Context, e *entry, age time.Duration) (*g
 func (v *Verifier) evaluate(s *Settings, e *entry, said claims, checked time.Time) *grant {
 	i := &e.provider.Issuer
 	all := maps.Clone(e.claims)
+	if said.has("email") || said.has("email_verified") { // both count from the same document only
+		delete(all, "email")
+		delete(all, "email_verified")
+	}
 	for name, value := range said {
 		switch name {
 		case "iss", "aud", "exp", "sub", "scope", "scp":

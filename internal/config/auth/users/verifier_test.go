@@ -331,6 +331,34 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
+// evaluated returns the access that the claims of a token and an answer give by the rules of settings.
+func evaluated(s *Settings, token, said claims) *auth.LoadedToken {
+	v := New(slog.New(slog.DiscardHandler), nil)
+	e := &entry{claims: token, provider: newProvider(s.Issuers[0], v.now), expires: time.Now().Add(time.Hour)}
+	return v.evaluate(s, e, said, time.Now()).access
+}
+
+// TestAddressIsProvenByItsDocument: the token does not prove the address in an answer, nor an answer that in the token.
+func TestAddressIsProvenByItsDocument(t *testing.T) {
+	s := &Settings{Issuers: []Issuer{{URL: "https://a", NameClaim: "email", Check: CheckUserInfo}}, Rules: []Rule{{Emails: []string{"@example.com"}, Role: auth.RoleUser}}}
+	sub, address, proof := []byte(`"1"`), []byte(`"boss@example.com"`), []byte("true")
+	for name, one := range map[string]struct {
+		token, said claims
+		want        bool
+	}{
+		"both in the token":               {claims{"sub": sub, "email": address, "email_verified": proof}, claims{"sub": sub}, true},
+		"both in the answer":              {claims{"sub": sub}, claims{"sub": sub, "email": address, "email_verified": proof}, true},
+		"the proof only in the token":     {claims{"sub": sub, "email": []byte(`"a@b"`), "email_verified": proof}, claims{"sub": sub, "email": address}, false},
+		"the proof only in the answer":    {claims{"sub": sub, "email": address}, claims{"sub": sub, "email_verified": proof}, false},
+		"the answer withdraws the proof":  {claims{"sub": sub, "email": address, "email_verified": proof}, claims{"sub": sub, "email_verified": []byte("false")}, false},
+		"the answer withdraws an address": {claims{"sub": sub, "email": address, "email_verified": proof}, claims{"sub": sub, "email": []byte("null")}, false},
+	} {
+		if got := evaluated(s, one.token, one.said) != nil; got != one.want {
+			t.Errorf("%s: access %v", name, got)
+		}
+	}
+}
+
 // BenchmarkVerifiedToken measures what a call with a known token costs.
 func BenchmarkVerifiedToken(b *testing.B) {
 	v := New(slog.New(slog.DiscardHandler), nil)
