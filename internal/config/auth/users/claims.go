@@ -56,6 +56,31 @@ func (c claims) list(name string) (out []string) {
 	return out
 }
 
+// hasList reports whether there is a claim for list, whatever its type.
+func (c claims) hasList(name string) bool {
+	first, rest, dotted := strings.Cut(name, ".")
+	if c.has(name) || !dotted {
+		return c.has(name)
+	}
+	var inner claims
+	_ = json.Unmarshal(c[first], &inner)
+	return inner.hasList(rest)
+}
+
+// aboutTokens are the claims of an introspection answer that are about the token (RFC 7662, RFC 8693, RFC 9068, RFC 9470).
+var aboutTokens = []string{"active", "scope", "scp", "client_id", "username", "token_type", "exp", "iat", "nbf", "sub", "aud", "iss", "jti", "azp",
+	"typ", "sid", "session_state", "auth_time", "acr", "amr", "cnf", "act", "may_act"}
+
+// describesUser reports whether an answer of the provider has claims about the user.
+func (i *Issuer) describesUser(said claims) bool {
+	for name := range said {
+		if name != "sub" && (i.Check == CheckUserInfo || !slices.Contains(aboutTokens, name)) {
+			return true
+		}
+	}
+	return false
+}
+
 // time returns a claim that is a number of seconds; zero if it is missing.
 func (c claims) time(name string) (time.Time, bool) {
 	raw, there := c[name]

@@ -58,8 +58,9 @@ type entry struct {
 	used     atomic.Int64 // in seconds
 	held     atomic.Pointer[grant]
 
-	checking sync.Mutex // held during a check; guards failed
-	failed   time.Time  // the last check without an answer
+	checking   sync.Mutex // held during a check; guards the following fields
+	failed     time.Time  // the last check without an answer
+	saidGroups bool       // the provider has named groups in an answer
 }
 
 // grant is the result of the last check: access, or a refusal.
@@ -288,7 +289,8 @@ func (v *Verifier) refresh(ctx context.Context, e *entry, age time.Duration) (*g
 	return v.replace(e, v.evaluate(s, e, said, began)), nil
 }
 
-// evaluate applies the rules to a token. What the provider says now takes precedence over the token.
+// evaluate applies the rules to a token. What the provider says now takes precedence over the token. The caller holds
+// e.checking.
 func (v *Verifier) evaluate(s *Settings, e *entry, said claims, checked time.Time) *grant {
 	i := &e.provider.Issuer
 	all := maps.Clone(e.claims)
@@ -304,6 +306,9 @@ func (v *Verifier) evaluate(s *Settings, e *entry, said claims, checked time.Tim
 		}
 	}
 	who := i.identity(all)
+	if e.saidGroups = e.saidGroups || said.hasList(i.GroupsClaim); !said.hasList(i.GroupsClaim) && (e.saidGroups || i.describesUser(said)) {
+		who.groups = nil // a provider may omit a claim without values
+	}
 	g := &grant{checked: checked, said: said, settings: s, rule: s.ruleFor(&who)}
 	if g.rule == nil {
 		g.refusal = &auth.TokenRefusal{Reason: "No rule in users gives access to this user", Forbidden: true}

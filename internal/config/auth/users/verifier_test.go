@@ -162,7 +162,11 @@ func TestNamesOfUsersDiffer(t *testing.T) {
 // TestRemovalTakesEffect: within 60 seconds of their removal, a group, a token and an account have no access.
 func TestRemovalTakesEffect(t *testing.T) {
 	for name, remove := range map[string]func(w *world, token string){
-		"group":    func(w *world, _ string) { w.provider.SetGroups("u-ann") },
+		"group": func(w *world, _ string) { w.provider.SetGroups("u-ann") },
+		"last group, omitted": func(w *world, _ string) {
+			w.provider.OmitEmptyGroups()
+			w.provider.SetGroups("u-ann")
+		},
 		"token":    func(w *world, token string) { w.provider.RevokeToken(token, "u-ann") },
 		"rule":     func(w *world, _ string) { w.Apply(w.settings(func(s *Settings) { s.Rules = s.Rules[1:] })) },
 		"issuer":   func(w *world, _ string) { w.Apply(w.settings(func(s *Settings) { s.Issuers[0].URL += "/" })) },
@@ -172,7 +176,7 @@ func TestRemovalTakesEffect(t *testing.T) {
 			t.Run(fmt.Sprint(name, background), func(t *testing.T) {
 				w := newWorld(t, nil)
 				w.provider.SetGroups("u-ann", "red")
-				token := w.token("u-ann")
+				token := w.token("u-ann", func(a *authtest.Token) { a.Claims = map[string]any{"groups": []string{"red"}} })
 				access, err := w.verify(token)
 				if err != nil {
 					t.Fatal(err)
@@ -331,11 +335,14 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// evaluated returns the access that the claims of a token and an answer give by the rules of settings.
-func evaluated(s *Settings, token, said claims) *auth.LoadedToken {
+// evaluated returns the access by the rules of settings that a token has after these answers.
+func evaluated(s *Settings, token claims, said ...claims) (access *auth.LoadedToken) {
 	v := New(slog.New(slog.DiscardHandler), nil)
 	e := &entry{claims: token, provider: newProvider(s.Issuers[0], v.now), expires: time.Now().Add(time.Hour)}
-	return v.evaluate(s, e, said, time.Now()).access
+	for _, one := range said {
+		access = v.evaluate(s, e, one, time.Now()).access
+	}
+	return access
 }
 
 // TestAddressIsProvenByItsDocument: the token does not prove the address in an answer, nor an answer that in the token.
@@ -355,6 +362,34 @@ func TestAddressIsProvenByItsDocument(t *testing.T) {
 	} {
 		if got := evaluated(s, one.token, one.said) != nil; got != one.want {
 			t.Errorf("%s: access %v", name, got)
+		}
+	}
+}
+
+// TestOmittedGroups: groups that an answer omits are empty, unless the provider does not say anything about users there.
+func TestOmittedGroups(t *testing.T) {
+	token := claims{"sub": []byte(`"1"`), "groups": []byte(`["red"]`), "realm": []byte(`{"roles":["red"]}`)}
+	bare, name, active := claims{"sub": token["sub"]}, claims{"sub": token["sub"], "name": []byte(`"Ann"`)}, claims{"active": []byte("true"), "scope": []byte(`"x"`)}
+	groups := claims{"active": []byte("true"), "groups": token["groups"]}
+	for what, one := range map[string]struct {
+		check Check
+		claim string
+		said  []claims
+		want  bool
+	}{
+		"off":                              {CheckOff, "groups", []claims{nil}, true},
+		"an answer with sub only":          {CheckUserInfo, "groups", []claims{bare}, true},
+		"an answer with a name":            {CheckUserInfo, "groups", []claims{name}, false},
+		"an answer without a path":         {CheckUserInfo, "realm.roles", []claims{name}, false},
+		"an answer with a path":            {CheckUserInfo, "realm.roles", []claims{{"sub": token["sub"], "realm": token["realm"]}}, true},
+		"introspection of the token only":  {CheckIntrospection, "groups", []claims{active}, true},
+		"introspection with a name":        {CheckIntrospection, "groups", []claims{name}, false},
+		"introspection that had groups":    {CheckIntrospection, "groups", []claims{groups, active}, false},
+		"introspection that had groups, 3": {CheckIntrospection, "groups", []claims{groups, active, active}, false},
+	} {
+		s := &Settings{Issuers: []Issuer{{URL: "https://a", NameClaim: "email", GroupsClaim: one.claim, Check: one.check}}, Rules: []Rule{{Groups: []string{"red"}, Role: auth.RoleUser}}}
+		if got := evaluated(s, token, one.said...) != nil; got != one.want {
+			t.Errorf("%s: access %v", what, got)
 		}
 	}
 }
