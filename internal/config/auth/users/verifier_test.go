@@ -394,6 +394,21 @@ func TestOmittedGroups(t *testing.T) {
 	}
 }
 
+// TestAudiencesAreSeparate: no audience is for both REST and an MCP address, whatever the lists of an issuer contain.
+func TestAudiencesAreSeparate(t *testing.T) {
+	s := &Settings{PublicURL: address}
+	i := &Issuer{Audiences: []string{"mcp", address + "/api/v1", address + "/api/v1/"}, APIAudiences: []string{"rest", address + "/mcp", address + "/mcp/", address + "/mcp/all", address + "/mcp/s/x"}}
+	for audience, want := range map[string][2]bool{ // at /mcp, at REST
+		"mcp": {true, false}, "rest": {false, true}, "other": {},
+		address + "/api/v1": {false, true}, address + "/api/v1/": {false, true},
+		address + "/mcp": {true, false}, address + "/mcp/": {true, false}, address + "/mcp/all": {}, address + "/mcp/s/x": {},
+	} {
+		if got := [2]bool{s.acceptsAudience([]string{audience}, i, "/mcp"), s.acceptsAudience([]string{audience}, i, apiPath)}; got != want {
+			t.Errorf("%s: %v, want %v", audience, got, want)
+		}
+	}
+}
+
 // BenchmarkVerifiedToken measures what a call with a known token costs.
 func BenchmarkVerifiedToken(b *testing.B) {
 	v := New(slog.New(slog.DiscardHandler), nil)
