@@ -119,9 +119,9 @@ func readUnverified(text string) (issuer string, refusal *auth.TokenRefusal) {
 	var body struct {
 		Issuer string `json:"iss"`
 	}
-	for i, into := range []any{&head, &body} {
-		raw, err := base64.RawURLEncoding.DecodeString(parts[i])
-		if err != nil || json.Unmarshal(raw, into) != nil {
+	for i, into := range []any{&head, &body, nil} { // strictly, so that a token has one text
+		raw, err := base64.RawURLEncoding.Strict().DecodeString(parts[i])
+		if err != nil || strings.ContainsAny(parts[i], "\r\n") || into != nil && json.Unmarshal(raw, into) != nil {
 			return "", refuse("The token is malformed")
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"iter"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -25,9 +26,11 @@ const (
 	tickInterval = 10 * time.Second
 	// inUse is how long after its last use a token is checked in the background.
 	inUse = 2 * time.Minute
-	// maxTokens limits the cached tokens, and maxChecks the checks in the background at a time.
-	maxTokens = 10_000
-	maxChecks = 16
+	// maxTokens limits the cached tokens, maxTokensOfUser those of one user, and maxChecks the checks in the background at
+	// a time.
+	maxTokens       = 10_000
+	maxTokensOfUser = 64
+	maxChecks       = 16
 	// maxUsers limits the users whose calls are counted.
 	maxUsers = 10_000
 )
@@ -44,12 +47,15 @@ type Verifier struct {
 
 	mu        sync.RWMutex // guards the following fields
 	providers map[string]*provider
-	tokens    map[uint64]*entry // by a hash of the text
+	tokens    map[uint64]*entry   // by a hash of the text
+	ofUser    map[string][]*entry // the same by userID
 	usage     map[string]*auth.Usage
 }
 
 // entry is a token whose signature and claims are valid.
 type entry struct {
+	key      uint64 // in Verifier.tokens
+	user     string // userID
 	text     string // for checks by the provider
 	claims   claims // of the token
 	provider *provider
@@ -73,9 +79,11 @@ type grant struct {
 	settings *Settings
 }
 
+var errOtherAddress = refuse("The token was issued for another address")
+
 // New returns a Verifier. ended may be nil.
 func New(logger *slog.Logger, ended func(auth.Actor)) *Verifier {
-	return &Verifier{logger: logger, now: time.Now, ended: ended, providers: map[string]*provider{}, tokens: map[uint64]*entry{}, seed: maphash.MakeSeed(), usage: map[string]*auth.Usage{}}
+	return &Verifier{logger: logger, now: time.Now, ended: ended, providers: map[string]*provider{}, tokens: map[uint64]*entry{}, ofUser: map[string][]*entry{}, seed: maphash.MakeSeed(), usage: map[string]*auth.Usage{}}
 }
 
 // Apply replaces the settings; nil: there are no users. Access that they change ends.
@@ -94,9 +102,9 @@ func (v *Verifier) Apply(s *Settings) {
 	v.providers = kept
 	v.settings.Store(s)
 	var gone []*entry
-	for key, e := range v.tokens {
+	for _, e := range v.tokens {
 		if kept[e.provider.URL] != e.provider {
-			delete(v.tokens, key)
+			v.forget(e)
 			gone = append(gone, e)
 		}
 	}
@@ -134,12 +142,12 @@ func (v *Verifier) checkTokensInUse(ctx context.Context) {
 	now := v.now()
 	var due []*entry
 	v.mu.Lock()
-	for key, e := range v.tokens {
+	for _, e := range v.tokens {
 		g := e.held.Load()
 		switch {
-		case g == nil: // it is being checked
+		case g == nil && !now.After(e.expires.Add(clockSkew)): // it is being checked
 		case now.After(e.expires.Add(clockSkew)), g.access == nil && now.Sub(g.checked) > CheckInterval:
-			delete(v.tokens, key)
+			v.forget(e)
 		case g.access != nil && now.Sub(g.checked) >= checkAhead && (g.access.IsWatched() || now.Unix()-e.used.Load() < int64(inUse.Seconds())):
 			due = append(due, e)
 		}
@@ -173,12 +181,12 @@ func (v *Verifier) VerifyUser(ctx context.Context, path, text string) (*auth.Loa
 	now := v.now()
 	var err error
 	if e == nil {
-		if e, err = v.admit(ctx, key, text, now); err != nil {
+		if e, err = v.admit(ctx, s, resource, key, text, now); err != nil {
 			return nil, true, err
 		}
 	}
 	if !s.acceptsAudience(e.audience, &e.provider.Issuer, resource) {
-		return nil, true, refuse("The token was issued for another address")
+		return nil, true, errOtherAddress
 	}
 	g := e.held.Load()
 	if g == nil || g.settings != s || now.Sub(g.checked) >= CheckInterval && e.provider.Check != CheckOff {
@@ -201,8 +209,8 @@ func (v *Verifier) VerifyUser(ctx context.Context, path, text string) (*auth.Loa
 	return g.access, true, nil
 }
 
-// admit verifies a new token and adds it to the cache.
-func (v *Verifier) admit(ctx context.Context, key uint64, text string, now time.Time) (*entry, error) {
+// admit verifies a new token for a resource and adds it to the cache.
+func (v *Verifier) admit(ctx context.Context, s *Settings, resource string, key uint64, text string, now time.Time) (*entry, error) {
 	issuer, refusal := readUnverified(text)
 	if refusal != nil {
 		return nil, refusal
@@ -221,7 +229,10 @@ func (v *Verifier) admit(ctx context.Context, key uint64, text string, now time.
 	if refusal != nil {
 		return nil, refusal
 	}
-	e := &entry{text: text, claims: all, provider: p, audience: all.list("aud"), expires: expires}
+	e := &entry{key: key, user: userID(p.URL, all.text("sub")), text: text, claims: all, provider: p, audience: all.list("aud"), expires: expires}
+	if !s.acceptsAudience(e.audience, &p.Issuer, resource) {
+		return nil, errOtherAddress
+	}
 	e.used.Store(now.Unix())
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -231,29 +242,53 @@ func (v *Verifier) admit(ctx context.Context, key uint64, text string, now time.
 	if v.providers[issuer] != p {
 		return nil, refuse("The configuration has changed")
 	}
-	if len(v.tokens) >= maxTokens {
-		v.evict()
-	}
-	v.tokens[key] = e
+	v.add(e)
 	return e, nil
 }
 
-// evict removes the token that was not used for the longest time among a few.
-func (v *Verifier) evict() {
-	var oldest uint64
-	var found *entry
+// add adds a token to the cache. If the cache or the share of the user is full, another token leaves it. The caller
+// holds v.mu.
+func (v *Verifier) add(e *entry) {
+	if other := v.tokens[e.key]; other != nil { // the same hash
+		v.forget(other)
+	}
+	if own := v.ofUser[e.user]; len(own) >= maxTokensOfUser {
+		v.forget(toEvict(slices.Values(own)))
+	} else if len(v.tokens) >= maxTokens {
+		v.forget(toEvict(maps.Values(v.tokens)))
+	}
+	v.tokens[e.key] = e
+	v.ofUser[e.user] = append(v.ofUser[e.user], e)
+}
+
+// toEvict returns the entry to remove: one without access if there is one, and of those the one that was not used for
+// the longest time. Among many without access it looks at a few.
+func toEvict(all iter.Seq[*entry]) (found *entry) {
 	seen := 0
-	for key, e := range v.tokens {
-		if found == nil || e.used.Load() < found.used.Load() {
-			oldest, found = key, e
+	for e := range all {
+		if found == nil || found.hasAccess() && !e.hasAccess() || found.hasAccess() == e.hasAccess() && e.used.Load() < found.used.Load() {
+			found = e
 		}
-		if seen++; seen == 16 {
+		if seen++; seen >= 16 && !found.hasAccess() {
 			break
 		}
 	}
-	delete(v.tokens, oldest)
-	if g := found.held.Load(); g != nil && g.access != nil {
-		g.access.End() // it is not checked any more
+	return found
+}
+
+func (e *entry) hasAccess() bool {
+	g := e.held.Load()
+	return g != nil && g.access != nil
+}
+
+// forget removes a token from the cache, and ends its access, because nothing checks it any more. The caller holds v.mu.
+func (v *Verifier) forget(e *entry) {
+	delete(v.tokens, e.key)
+	if v.ofUser[e.user] = slices.DeleteFunc(v.ofUser[e.user], func(o *entry) bool { return o == e }); len(v.ofUser[e.user]) == 0 {
+		delete(v.ofUser, e.user)
+	}
+	if g := e.held.Load(); g != nil && g.access != nil {
+		g.access.End()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -317,21 +318,73 @@ func TestIntrospection(t *testing.T) {
 	}
 }
 
-// TestCacheIsBounded: old tokens make room, and their streams end.
+// TestCacheIsBounded: old tokens make room, those without access first, and their streams end.
 func TestCacheIsBounded(t *testing.T) {
-	w := newWorld(t, nil)
-	access := auth.NewUserToken(auth.UserAccess{Expires: time.Now().Add(time.Hour)})
-	for i := range maxTokens {
-		e := &entry{provider: w.providers[w.provider.URL], expires: time.Now().Add(time.Hour)}
-		e.held.Store(&grant{access: access})
-		w.tokens[uint64(i)] = e
+	v := New(slog.New(slog.DiscardHandler), nil)
+	add := func(key uint64, user string, access *auth.LoadedToken) *entry {
+		e := &entry{key: key, user: user}
+		e.used.Store(int64(key))
+		if access != nil {
+			e.held.Store(&grant{access: access})
+		}
+		v.add(e)
+		return e
 	}
+	holds := func(e *entry) bool { return v.tokens[e.key] == e && slices.Contains(v.ofUser[e.user], e) }
+	newAccess := func() *auth.LoadedToken {
+		return auth.NewUserToken(auth.UserAccess{Expires: time.Now().Add(time.Hour)})
+	}
+	oldest, next := add(0, "ann", newAccess()), add(1, "ben", newAccess())
+	for i := range maxTokens - 3 {
+		add(uint64(i)+2, fmt.Sprint(i/maxTokensOfUser), next.held.Load().access)
+	}
+	refused := add(maxTokens, "eve", nil)
+	if add(maxTokens+1, "new", nil); holds(refused) || !holds(oldest) || len(v.tokens) != maxTokens {
+		t.Error("a token without access stays, but one with access leaves")
+	}
+	v.forget(v.tokens[maxTokens+1])
+	add(maxTokens+2, "new", newAccess())
+	if add(maxTokens+3, "new", newAccess()); holds(oldest) || !oldest.held.Load().access.HasEnded() || !holds(next) || len(v.tokens) != maxTokens {
+		t.Error("the token that was not used for the longest time stays")
+	}
+	for _, user := range []string{"0", "1"} {
+		for _, e := range slices.Clone(v.ofUser[user]) {
+			v.forget(e)
+		}
+	}
+	for i := range uint64(2 * maxTokensOfUser) {
+		add(2*maxTokens+i, "eve", nil)
+	}
+	if n := len(v.ofUser["eve"]); n != maxTokensOfUser || len(v.tokens) != maxTokens-maxTokensOfUser {
+		t.Errorf("%d tokens of one user, %d in all", n, len(v.tokens))
+	}
+	for _, e := range v.tokens {
+		v.forget(e)
+	}
+	if len(v.ofUser) != 0 {
+		t.Errorf("%d users without tokens", len(v.ofUser))
+	}
+}
+
+// TestOnlyUsableTokensAreCached: a token for another address, and another spelling of a token, take no place.
+func TestOnlyUsableTokensAreCached(t *testing.T) {
+	w := newWorld(t, nil)
 	w.provider.SetGroups("u-ann", "red")
-	if why := w.reason(w.token("u-ann")); why != "" {
+	if why := w.reason(w.token("u-ann", func(a *authtest.Token) { a.Audience = []string{"other"} })); why != "The token was issued for another address" {
 		t.Error(why)
 	}
-	if len(w.tokens) != maxTokens || !access.HasEnded() {
-		t.Errorf("%d tokens", len(w.tokens))
+	if len(w.tokens) != 0 {
+		t.Error("a token for another address is cached")
+	}
+	text := w.token("u-ann")
+	last := text[len(text)-1] // an RSA signature of 256 bytes ends with 4 bits without a meaning
+	for _, other := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" {
+		if spelled := text[:len(text)-1] + string(other); byte(other) != last && w.reason(spelled) == "" {
+			t.Fatal("another spelling of the token is accepted")
+		}
+	}
+	if why := w.reason(text); why != "" || len(w.tokens) != 1 {
+		t.Error(why, len(w.tokens))
 	}
 }
 
