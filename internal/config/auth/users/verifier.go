@@ -64,6 +64,9 @@ type entry struct {
 	used     atomic.Int64 // in seconds
 	held     atomic.Pointer[grant]
 
+	// gone is set when the token leaves the cache: nothing would end an access that it gets later.
+	gone atomic.Bool
+
 	checking   sync.Mutex // held during a check; guards the following fields
 	failed     time.Time  // the last check without an answer
 	saidGroups bool       // the provider has named groups in an answer
@@ -283,6 +286,7 @@ func (e *entry) hasAccess() bool {
 
 // forget removes a token from the cache, and ends its access, because nothing checks it any more. The caller holds v.mu.
 func (v *Verifier) forget(e *entry) {
+	e.gone.Store(true)
 	delete(v.tokens, e.key)
 	if v.ofUser[e.user] = slices.DeleteFunc(v.ofUser[e.user], func(o *entry) bool { return o == e }); len(v.ofUser[e.user]) == 0 {
 		delete(v.ofUser, e.user)
@@ -292,7 +296,8 @@ func (v *Verifier) forget(e *entry) {
 	}
 }
 
-// refresh checks a token again, unless a check is younger than age. The error is auth.ErrProviderAway.
+// refresh checks a token again, unless a check is younger than age. The error is auth.ErrProviderAway, also if the token
+// has left the cache: the next request adds it again.
 func (v *Verifier) refresh(ctx context.Context, e *entry, age time.Duration) (*grant, error) {
 	e.checking.Lock()
 	defer e.checking.Unlock()
@@ -300,6 +305,9 @@ func (v *Verifier) refresh(ctx context.Context, e *entry, age time.Duration) (*g
 	g := e.held.Load()
 	if s == nil {
 		return nil, refuse("The configuration has changed")
+	}
+	if e.gone.Load() {
+		return nil, auth.ErrProviderAway
 	}
 	if g != nil && g.settings == s && (v.now().Sub(g.checked) < age || e.provider.Check == CheckOff) {
 		return g, nil
@@ -321,7 +329,11 @@ func (v *Verifier) refresh(ctx context.Context, e *entry, age time.Duration) (*g
 		}
 		return nil, err
 	}
-	return v.replace(e, v.evaluate(s, e, said, began)), nil
+	g = v.replace(e, v.evaluate(s, e, said, began))
+	if e.gone.Load() {
+		return nil, auth.ErrProviderAway
+	}
+	return g, nil
 }
 
 // evaluate applies the rules to a token. What the provider says now takes precedence over the token. The caller holds
@@ -382,6 +394,9 @@ func (v *Verifier) replace(e *entry, next *grant) *grant {
 		next.access = last.access
 	}
 	e.held.Store(next)
+	if e.gone.Load() && next.access != nil { // forget may have seen the last one only
+		next.access.End()
+	}
 	if last != nil && last.access != nil && last.access != next.access {
 		last.access.End()
 		v.logger.Info("the access of a user has ended or changed", "user", last.access.Name)

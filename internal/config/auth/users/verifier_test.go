@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
 
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/testutil/authtest"
@@ -385,6 +389,41 @@ func TestOnlyUsableTokensAreCached(t *testing.T) {
 	}
 	if why := w.reason(text); why != "" || len(w.tokens) != 1 {
 		t.Error(why, len(w.tokens))
+	}
+}
+
+// TestTokenLeavesDuringCheck: a token that leaves the cache before or during its check gets no access that lasts.
+func TestTokenLeavesDuringCheck(t *testing.T) {
+	var answered func()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answered(); r.URL.Path == "/userinfo" {
+			_, _ = w.Write([]byte(`{"sub":"1"}`))
+		}
+	}))
+	defer server.Close()
+	for _, during := range []bool{false, true} {
+		v := New(slog.New(slog.DiscardHandler), nil)
+		s := &Settings{Issuers: []Issuer{{URL: server.URL, NameClaim: "email", Check: CheckUserInfo}}, Rules: []Rule{{Role: auth.RoleUser}}}
+		v.Apply(s)
+		p := v.providers[server.URL]
+		p.verifier, p.read, p.ends.UserInfo = &oidc.IDTokenVerifier{}, v.now(), server.URL+"/userinfo"
+		e := &entry{provider: p, claims: claims{"sub": []byte(`"1"`)}, expires: v.now().Add(time.Hour)}
+		v.add(e)
+		leave := func() {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.forget(e)
+		}
+		if answered = leave; !during {
+			leave()
+			answered = func() { t.Error("a token that has left is checked") }
+		}
+		if g, err := v.refresh(t.Context(), e, CheckInterval); g != nil || !errors.Is(err, auth.ErrProviderAway) {
+			t.Errorf("during %v: %+v %v", during, g, err)
+		}
+		if g := e.held.Load(); g != nil && !g.access.HasEnded() {
+			t.Errorf("during %v: the access does not end", during)
+		}
 	}
 }
 
