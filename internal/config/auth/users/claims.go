@@ -184,18 +184,22 @@ func userID(issuer, subject string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10]))
 }
 
-// userName returns the name of the user, as it is recorded. Names from a claim, from the subject and with the label of
-// another issuer differ in their form, so a user cannot take the name of another one.
+// userName returns the name of the user, as it is recorded. Records belong to the name, so no user may have that of
+// another one: names from a claim, from the subject and with the label of another issuer differ in their form. A name
+// other than the subject or a verified address may be anyone's choice, so a part of the user's ID follows it.
 func (i *Issuer) userName(c claims, who *identity) string {
 	name := who.email
 	if i.NameClaim != "email" {
 		name = c.text(i.NameClaim)
 	}
-	if !isPlainName(name) {
+	switch {
+	case !isPlainName(name):
 		name = "id:" + userID(i.URL, who.subject)
 		if isPlainName(who.subject) {
 			name = "sub:" + who.subject
 		}
+	case i.NameClaim != "sub" && (i.NameClaim != "email" || !c.isTrue("email_verified")):
+		name += "~" + userID(i.URL, who.subject)[:6]
 	}
 	if i.Label != "" {
 		return i.Label + "|" + name

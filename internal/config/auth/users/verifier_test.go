@@ -151,6 +151,11 @@ func TestNamesOfUsersDiffer(t *testing.T) {
 		"subject like an address":     {Issuer{NameClaim: "email"}, claims{"sub": []byte(`"a@b"`)}},
 		"name like a subject":         {Issuer{NameClaim: "n"}, claims{"sub": []byte(`"3"`), "n": []byte(`"sub:2"`)}},
 		"name like a label":           {Issuer{NameClaim: "n"}, claims{"sub": []byte(`"4"`), "n": []byte(`"x|a@b"`)}},
+		"a chosen name":               {Issuer{NameClaim: "n"}, claims{"sub": []byte(`"5"`), "n": []byte(`"ann"`)}},
+		"the same name":               {Issuer{NameClaim: "n"}, claims{"sub": []byte(`"6"`), "n": []byte(`"ann"`)}},
+		"a trusted address":           {Issuer{NameClaim: "email", TrustEmail: true}, claims{"sub": []byte(`"7"`), "email": []byte(`"a@b"`)}},
+		"the same trusted address":    {Issuer{NameClaim: "email", TrustEmail: true}, claims{"sub": []byte(`"8"`), "email": []byte(`"a@b"`)}},
+		"the subject":                 {Issuer{NameClaim: "sub"}, claims{"sub": []byte(`"ann"`)}},
 		"another issuer":              {Issuer{NameClaim: "email", Label: "x", TrustEmail: true}, claims{"sub": []byte(`"1"`), "email": []byte(`"a@b"`)}},
 		"a subject with odd letters":  {Issuer{NameClaim: "email"}, claims{"sub": []byte(`"a b\n"`)}},
 		"a subject with other spaces": {Issuer{NameClaim: "email"}, claims{"sub": []byte(`"a  b\n"`)}},
@@ -161,6 +166,11 @@ func TestNamesOfUsersDiffer(t *testing.T) {
 			t.Errorf("%s and %s have the name %s", what, other, name)
 		}
 		names[name] = what
+	}
+	for name, want := range map[string]string{"a@b": "address", "ann": "the subject", "ann~" + userID("", "5")[:6]: "a chosen name", "a@b~" + userID("", "7")[:6]: "a trusted address"} {
+		if names[name] != want {
+			t.Errorf("%s has the name %s, want %s", names[name], name, want)
+		}
 	}
 }
 
