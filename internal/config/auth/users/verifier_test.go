@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +19,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/mcp/dialpolicy"
 	"mcpproxy/internal/testutil/authtest"
 )
 
@@ -436,6 +441,54 @@ func TestTokenLeavesDuringCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestProviderNamesAddresses: only a provider at a private address may name others, and none names link-local ones.
+func TestProviderNamesAddresses(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	here := listener.Addr().String()
+	port := here[strings.LastIndexByte(here, ':'):]
+	for _, one := range []struct {
+		issuer   string
+		internal bool
+		address  string
+		want     bool
+	}{
+		{"https://login.example.com", false, here, false}, {"https://login.example.com", false, "localhost" + port, false},
+		{"https://login.example.com", true, here, true}, {"http://127.0.0.1:1", false, here, true},
+		{"https://10.0.0.1", false, here, true}, {"https://localhost", false, "localhost" + port, true},
+		{"https://169.254.169.254", true, "169.254.169.254:80", false}, {"http://127.0.0.1:1", false, "10.0.0.1:80", false},
+	} {
+		p := newProvider(Issuer{URL: one.issuer}, time.Now)
+		p.internal.Store(one.internal)
+		c, err := p.transport.inner.(*http.Transport).DialContext(t.Context(), "tcp4", one.address)
+		if err == nil {
+			c.Close()
+		} else if _, is := errors.AsType[*dialpolicy.AddressNotAllowedError](err); !is {
+			t.Error(err)
+		}
+		if (err == nil) != one.want {
+			t.Errorf("%s from %s: %v", one.address, one.issuer, err)
+		}
+	}
+	for address, want := range map[string]bool{"127.0.0.1:1": false, "10.0.0.1:1": true, "8.8.8.8:1": false} {
+		p := newProvider(Issuer{URL: "https://login.example.com"}, time.Now)
+		p.noteAddress(httptrace.GotConnInfo{Conn: connTo{address: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))}})
+		if p.internal.Load() != want {
+			t.Errorf("metadata from %s: internal %v", address, !want)
+		}
+	}
+}
+
+type connTo struct {
+	net.Conn
+	address net.Addr
+}
+
+func (c connTo) RemoteAddr() net.Addr { return c.address }
 
 // evaluated returns the access by the rules of settings that a token has after these answers.
 func evaluated(s *Settings, token claims, said ...claims) (access *auth.LoadedToken) {
