@@ -41,6 +41,15 @@ func (d *decoder) checkUsers(g objectMembers, c *Config) {
 		case slices.ContainsFunc(one.APIAudiences, func(a string) bool { return slices.Contains(one.Audiences, a) }):
 			mistake("audiences and api_audiences have a value in common, so an MCP client could use REST with its token", "use another audience for REST")
 		}
+		isKind := func(k users.AudienceKind) func(string) bool {
+			return func(a string) bool { return users.KindOfAudience(c.PublicURL, a) == k }
+		}
+		if slices.ContainsFunc(one.Audiences, isKind(users.RESTAudience)) {
+			warn("oidc", fmt.Sprintf("oidc.issuers[%d]", i), "audiences has the address of REST, which gives no access at MCP addresses", "remove it: REST accepts it anyway")
+		}
+		if slices.ContainsFunc(one.APIAudiences, isKind(users.MCPAudience)) {
+			warn("oidc", fmt.Sprintf("oidc.issuers[%d]", i), "api_audiences has an MCP address, which gives no access to REST", "use another audience for REST")
+		}
 		urls[one.Issuer], labels[one.Label] = true, true
 	}
 	for i, u := range c.Users {

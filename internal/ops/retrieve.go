@@ -14,6 +14,7 @@ import (
 	"mcpproxy/internal/catalog/search"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
@@ -306,10 +307,10 @@ func (g *Gateway) learnSearchHabits(ctx context.Context) error {
 	return nil
 }
 
-// habitOwner returns the key of the habits for an actor. Each token has its own habits. All other actors share the same
-// habits.
+// habitOwner returns the key of the habits for an actor. Each token and each user has its own habits. All other actors
+// share the same habits.
 func habitOwner(actor string) string {
-	if strings.HasPrefix(actor, "agent:") {
+	if strings.HasPrefix(actor, "agent:") || strings.HasPrefix(actor, auth.UserPrefix) {
 		return actor
 	}
 	return ""

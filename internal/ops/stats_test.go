@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/store/activity"
@@ -93,6 +94,29 @@ func TestLearnFromUse(t *testing.T) {
 	w.Config().LearnFromUse = true
 	if a := w.retrieve(RetrieveRequest{Query: "accounts"}); a.Total != 1 || a.Tools[0].Name != "s:destroys" {
 		t.Errorf("got %+v, want the called tool", a)
+	}
+}
+
+// TestHabitsAreNotShared: a user and a token are found nothing by the habits of others.
+func TestHabitsAreNotShared(t *testing.T) {
+	w := newWorld(t, nil, readsTool, destroysTool)
+	w.Config().LearnFromUse = true
+	callers := []Caller{
+		{Actor: auth.Actor{Kind: auth.Agent, Name: "ann", ID: "1", Role: auth.RoleUser}}, {Actor: auth.Actor{Kind: auth.Agent, Name: "ben", ID: "2", Role: auth.RoleUser}},
+		{Actor: auth.Actor{Kind: auth.Agent, Name: "ann", ID: "1"}}, {},
+	}
+	for i, of := range callers {
+		record := activity.Record{Type: activity.ToolCall, Status: activity.Success, ServerName: "s", ToolName: "destroys", Actor: of.Actor.String(),
+			Metadata: activity.Metadata{Search: &activity.Search{Query: "settle the accounts", Rank: 3}}}
+		w.Logged = []activity.Record{record, record}
+		if err := w.gateway.learnSearchHabits(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for j, by := range callers {
+			if has := w.gateway.searchHabitsFor(by) != nil; has != (i == j) {
+				t.Errorf("%q has habits of %q: %v", by.Actor, of.Actor, has)
+			}
+		}
 	}
 }
 

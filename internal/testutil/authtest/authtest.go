@@ -39,15 +39,16 @@ type Provider struct {
 	op      *op.Provider
 	storage *storage.Storage
 
-	mu       sync.Mutex // serializes requests; guards the fields below
-	server   *httptest.Server
-	clients  map[string]*storage.Client
-	all      []string // the clients so far
-	fault    http.HandlerFunc
-	requests map[string]int // by path
-	keys     []*signingKey  // the last one signs
-	groups   map[string][]string
-	issued   map[string]string // token → its ID
+	mu         sync.Mutex // serializes requests; guards the fields below
+	server     *httptest.Server
+	clients    map[string]*storage.Client
+	all        []string // the clients so far
+	fault      http.HandlerFunc
+	requests   map[string]int // by path
+	keys       []*signingKey  // the last one signs
+	groups     map[string][]string
+	omitsEmpty bool              // a claim without groups is omitted
+	issued     map[string]string // token → its ID
 }
 
 // clientStore is the storage, with errors for unknown clients as in RFC 6749, and the device flow for native clients.

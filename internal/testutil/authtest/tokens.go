@@ -97,6 +97,13 @@ func (p *Provider) SetGroups(subject string, groups ...string) {
 	p.groups[subject] = groups
 }
 
+// OmitEmptyGroups makes the provider omit the groups of a user who has none.
+func (p *Provider) OmitEmptyGroups() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.omitsEmpty = true
+}
+
 // RotateKey makes the provider sign with a new key. The key of before is withdrawn unless keep is set.
 func (p *Provider) RotateKey(keep bool) {
 	p.mu.Lock()
@@ -157,7 +164,9 @@ func (s clientStore) SetUserinfoFromToken(ctx context.Context, info *oidc.UserIn
 	if err := s.Storage.SetUserinfoFromToken(ctx, info, tokenID, subject, origin); err != nil {
 		return err
 	}
-	info.AppendClaims("groups", s.p.groups[subject])
+	if groups := s.p.groups[subject]; len(groups) > 0 || !s.p.omitsEmpty {
+		info.AppendClaims("groups", groups)
+	}
 	return nil
 }
 
@@ -166,7 +175,9 @@ func (s clientStore) SetIntrospectionFromToken(ctx context.Context, answer *oidc
 	if err := s.Storage.SetIntrospectionFromToken(ctx, answer, tokenID, subject, clientID); err != nil {
 		return err
 	}
-	answer.Claims = map[string]any{"groups": s.p.groups[subject]}
+	if groups := s.p.groups[subject]; len(groups) > 0 || !s.p.omitsEmpty {
+		answer.Claims = map[string]any{"groups": groups}
+	}
 	return nil
 }
 

@@ -34,6 +34,11 @@ func (c claims) text(name string) string {
 	return s
 }
 
+func (c claims) has(name string) bool {
+	_, there := c[name]
+	return there
+}
+
 // list returns a claim that is a string or a list of strings. A name with dots that is no claim is a path.
 func (c claims) list(name string) (out []string) {
 	raw, ok := c[name]
@@ -49,6 +54,31 @@ func (c claims) list(name string) (out []string) {
 		}
 	}
 	return out
+}
+
+// hasList reports whether there is a claim for list, whatever its type.
+func (c claims) hasList(name string) bool {
+	first, rest, dotted := strings.Cut(name, ".")
+	if c.has(name) || !dotted {
+		return c.has(name)
+	}
+	var inner claims
+	_ = json.Unmarshal(c[first], &inner)
+	return inner.hasList(rest)
+}
+
+// aboutTokens are the claims of an introspection answer that are about the token (RFC 7662, RFC 8693, RFC 9068, RFC 9470).
+var aboutTokens = []string{"active", "scope", "scp", "client_id", "username", "token_type", "exp", "iat", "nbf", "sub", "aud", "iss", "jti", "azp",
+	"typ", "sid", "session_state", "auth_time", "acr", "amr", "cnf", "act", "may_act"}
+
+// describesUser reports whether an answer of the provider has claims about the user.
+func (i *Issuer) describesUser(said claims) bool {
+	for name := range said {
+		if name != "sub" && (i.Check == CheckUserInfo || !slices.Contains(aboutTokens, name)) {
+			return true
+		}
+	}
+	return false
 }
 
 // time returns a claim that is a number of seconds; zero if it is missing.
@@ -89,9 +119,9 @@ func readUnverified(text string) (issuer string, refusal *auth.TokenRefusal) {
 	var body struct {
 		Issuer string `json:"iss"`
 	}
-	for i, into := range []any{&head, &body} {
-		raw, err := base64.RawURLEncoding.DecodeString(parts[i])
-		if err != nil || json.Unmarshal(raw, into) != nil {
+	for i, into := range []any{&head, &body, nil} { // strictly, so that a token has one text
+		raw, err := base64.RawURLEncoding.Strict().DecodeString(parts[i])
+		if err != nil || strings.ContainsAny(parts[i], "\r\n") || into != nil && json.Unmarshal(raw, into) != nil {
 			return "", refuse("The token is malformed")
 		}
 	}
@@ -154,18 +184,22 @@ func userID(issuer, subject string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:10]))
 }
 
-// userName returns the name of the user, as it is recorded. Names from a claim, from the subject and with the label of
-// another issuer differ in their form, so a user cannot take the name of another one.
+// userName returns the name of the user, as it is recorded. Records belong to the name, so no user may have that of
+// another one: names from a claim, from the subject and with the label of another issuer differ in their form. A name
+// other than the subject or a verified address may be anyone's choice, so a part of the user's ID follows it.
 func (i *Issuer) userName(c claims, who *identity) string {
 	name := who.email
 	if i.NameClaim != "email" {
 		name = c.text(i.NameClaim)
 	}
-	if !isPlainName(name) {
+	switch {
+	case !isPlainName(name):
 		name = "id:" + userID(i.URL, who.subject)
 		if isPlainName(who.subject) {
 			name = "sub:" + who.subject
 		}
+	case i.NameClaim != "sub" && (i.NameClaim != "email" || !c.isTrue("email_verified")):
+		name += "~" + userID(i.URL, who.subject)[:6]
 	}
 	if i.Label != "" {
 		return i.Label + "|" + name

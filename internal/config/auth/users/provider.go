@@ -6,15 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/mcp/dialpolicy"
 )
 
 // Limits of the requests to a provider.
@@ -38,6 +43,7 @@ type provider struct {
 	client    *http.Client
 	transport *boundedTransport
 	now       func() time.Time
+	internal  atomic.Bool // the last metadata came from a private address
 
 	mu       sync.Mutex
 	tried    time.Time
@@ -55,12 +61,31 @@ type endpoints struct {
 
 // newProvider returns the connection to a provider. It sends nothing.
 func newProvider(i Issuer, now func() time.Time) *provider {
-	p := &provider{Issuer: i, now: now, transport: &boundedTransport{inner: http.DefaultTransport.(*http.Transport).Clone(), now: now}}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	p := &provider{Issuer: i, now: now, transport: &boundedTransport{inner: transport, now: now}}
+	transport.DialContext = p.dial
 	p.client = &http.Client{
 		Transport: p.transport, Timeout: providerTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return p
+}
+
+// dial connects to the host of the issuer, which is configured, also at a private address. Other hosts are named by the
+// provider: they may have private addresses only if the provider has one.
+func (p *provider) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, _ := net.SplitHostPort(address)
+	own := ""
+	if u, err := url.Parse(p.URL); err == nil {
+		own = u.Hostname()
+	}
+	return dialpolicy.ForHost(own, p.internal.Load() || strings.EqualFold(host, own)).Dial(ctx, network, address)
+}
+
+// noteAddress sets p.internal for a connection that the certificate of the issuer has proven.
+func (p *provider) noteAddress(info httptrace.GotConnInfo) {
+	at, err := netip.ParseAddrPort(info.Conn.RemoteAddr().String())
+	p.internal.Store(err == nil && dialpolicy.Policy{Loopback: true}.CheckAddr(at.Addr()) != nil)
 }
 
 // connect returns the verifier and the endpoints of the provider. It reads the metadata when it is needed.
@@ -73,7 +98,7 @@ func (p *provider) connect() (*oidc.IDTokenVerifier, endpoints, error) {
 	}
 	p.tried = now
 	ctx := oidc.ClientContext(context.Background(), p.client) // the key set keeps it
-	found, err := oidc.NewProvider(ctx, p.URL)
+	found, err := oidc.NewProvider(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: p.noteAddress}), p.URL)
 	var ends endpoints
 	if err == nil {
 		err = found.Claims(&ends)

@@ -41,14 +41,40 @@ func canonicalPath(path string) string {
 
 // acceptsAudience reports whether a token with these audiences may be used for a resource.
 func (s *Settings) acceptsAudience(audiences []string, of *Issuer, resource string) bool {
-	also := of.Audiences
+	also, accepted := of.Audiences, MCPAudience
 	if resource == apiPath {
-		also = of.APIAudiences
+		also, accepted = of.APIAudiences, RESTAudience
 	}
 	return slices.ContainsFunc(audiences, func(a string) bool {
 		own, ok := strings.CutPrefix(a, s.PublicURL)
-		return ok && s.PublicURL != "" && (own == resource || canonicalPath(own) == canonicalPath(resource)) || slices.Contains(also, a)
+		return ok && s.PublicURL != "" && (own == resource || canonicalPath(own) == canonicalPath(resource)) ||
+			slices.Contains(also, a) && (accepted == KindOfAudience(s.PublicURL, a) || KindOfAudience(s.PublicURL, a) == OtherAudience)
 	})
+}
+
+// AudienceKind is what an audience stands for.
+type AudienceKind uint8
+
+// The kinds of audiences.
+const (
+	OtherAudience AudienceKind = iota
+	MCPAudience                // an MCP address
+	RESTAudience               // REST
+)
+
+// KindOfAudience returns whether an audience is an address below publicURL.
+func KindOfAudience(publicURL, audience string) AudienceKind {
+	publicURL = strings.TrimSuffix(publicURL, "/")
+	own, ok := strings.CutPrefix(audience, publicURL)
+	switch path := canonicalPath(own); {
+	case !ok || publicURL == "":
+		return OtherAudience
+	case path == apiPath:
+		return RESTAudience
+	case path == "/mcp" || strings.HasPrefix(path, "/mcp/"):
+		return MCPAudience
+	}
+	return OtherAudience
 }
 
 // Challenge implements auth.UserVerifier.

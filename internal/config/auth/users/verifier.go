@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"iter"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -25,9 +26,11 @@ const (
 	tickInterval = 10 * time.Second
 	// inUse is how long after its last use a token is checked in the background.
 	inUse = 2 * time.Minute
-	// maxTokens limits the cached tokens, and maxChecks the checks in the background at a time.
-	maxTokens = 10_000
-	maxChecks = 16
+	// maxTokens limits the cached tokens, maxTokensOfUser those of one user, and maxChecks the checks in the background at
+	// a time.
+	maxTokens       = 10_000
+	maxTokensOfUser = 64
+	maxChecks       = 16
 	// maxUsers limits the users whose calls are counted.
 	maxUsers = 10_000
 )
@@ -44,12 +47,15 @@ type Verifier struct {
 
 	mu        sync.RWMutex // guards the following fields
 	providers map[string]*provider
-	tokens    map[uint64]*entry // by a hash of the text
+	tokens    map[uint64]*entry   // by a hash of the text
+	ofUser    map[string][]*entry // the same by userID
 	usage     map[string]*auth.Usage
 }
 
 // entry is a token whose signature and claims are valid.
 type entry struct {
+	key      uint64 // in Verifier.tokens
+	user     string // userID
 	text     string // for checks by the provider
 	claims   claims // of the token
 	provider *provider
@@ -58,8 +64,12 @@ type entry struct {
 	used     atomic.Int64 // in seconds
 	held     atomic.Pointer[grant]
 
-	checking sync.Mutex // held during a check; guards failed
-	failed   time.Time  // the last check without an answer
+	// gone is set when the token leaves the cache: nothing would end an access that it gets later.
+	gone atomic.Bool
+
+	checking   sync.Mutex // held during a check; guards the following fields
+	failed     time.Time  // the last check without an answer
+	saidGroups bool       // the provider has named groups in an answer
 }
 
 // grant is the result of the last check: access, or a refusal.
@@ -72,9 +82,11 @@ type grant struct {
 	settings *Settings
 }
 
+var errOtherAddress = refuse("The token was issued for another address")
+
 // New returns a Verifier. ended may be nil.
 func New(logger *slog.Logger, ended func(auth.Actor)) *Verifier {
-	return &Verifier{logger: logger, now: time.Now, ended: ended, providers: map[string]*provider{}, tokens: map[uint64]*entry{}, seed: maphash.MakeSeed(), usage: map[string]*auth.Usage{}}
+	return &Verifier{logger: logger, now: time.Now, ended: ended, providers: map[string]*provider{}, tokens: map[uint64]*entry{}, ofUser: map[string][]*entry{}, seed: maphash.MakeSeed(), usage: map[string]*auth.Usage{}}
 }
 
 // Apply replaces the settings; nil: there are no users. Access that they change ends.
@@ -93,9 +105,9 @@ func (v *Verifier) Apply(s *Settings) {
 	v.providers = kept
 	v.settings.Store(s)
 	var gone []*entry
-	for key, e := range v.tokens {
+	for _, e := range v.tokens {
 		if kept[e.provider.URL] != e.provider {
-			delete(v.tokens, key)
+			v.forget(e)
 			gone = append(gone, e)
 		}
 	}
@@ -133,12 +145,12 @@ func (v *Verifier) checkTokensInUse(ctx context.Context) {
 	now := v.now()
 	var due []*entry
 	v.mu.Lock()
-	for key, e := range v.tokens {
+	for _, e := range v.tokens {
 		g := e.held.Load()
 		switch {
-		case g == nil: // it is being checked
+		case g == nil && !now.After(e.expires.Add(clockSkew)): // it is being checked
 		case now.After(e.expires.Add(clockSkew)), g.access == nil && now.Sub(g.checked) > CheckInterval:
-			delete(v.tokens, key)
+			v.forget(e)
 		case g.access != nil && now.Sub(g.checked) >= checkAhead && (g.access.IsWatched() || now.Unix()-e.used.Load() < int64(inUse.Seconds())):
 			due = append(due, e)
 		}
@@ -172,12 +184,12 @@ func (v *Verifier) VerifyUser(ctx context.Context, path, text string) (*auth.Loa
 	now := v.now()
 	var err error
 	if e == nil {
-		if e, err = v.admit(ctx, key, text, now); err != nil {
+		if e, err = v.admit(ctx, s, resource, key, text, now); err != nil {
 			return nil, true, err
 		}
 	}
 	if !s.acceptsAudience(e.audience, &e.provider.Issuer, resource) {
-		return nil, true, refuse("The token was issued for another address")
+		return nil, true, errOtherAddress
 	}
 	g := e.held.Load()
 	if g == nil || g.settings != s || now.Sub(g.checked) >= CheckInterval && e.provider.Check != CheckOff {
@@ -200,8 +212,8 @@ func (v *Verifier) VerifyUser(ctx context.Context, path, text string) (*auth.Loa
 	return g.access, true, nil
 }
 
-// admit verifies a new token and adds it to the cache.
-func (v *Verifier) admit(ctx context.Context, key uint64, text string, now time.Time) (*entry, error) {
+// admit verifies a new token for a resource and adds it to the cache.
+func (v *Verifier) admit(ctx context.Context, s *Settings, resource string, key uint64, text string, now time.Time) (*entry, error) {
 	issuer, refusal := readUnverified(text)
 	if refusal != nil {
 		return nil, refusal
@@ -220,7 +232,10 @@ func (v *Verifier) admit(ctx context.Context, key uint64, text string, now time.
 	if refusal != nil {
 		return nil, refusal
 	}
-	e := &entry{text: text, claims: all, provider: p, audience: all.list("aud"), expires: expires}
+	e := &entry{key: key, user: userID(p.URL, all.text("sub")), text: text, claims: all, provider: p, audience: all.list("aud"), expires: expires}
+	if !s.acceptsAudience(e.audience, &p.Issuer, resource) {
+		return nil, errOtherAddress
+	}
 	e.used.Store(now.Unix())
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -230,33 +245,59 @@ func (v *Verifier) admit(ctx context.Context, key uint64, text string, now time.
 	if v.providers[issuer] != p {
 		return nil, refuse("The configuration has changed")
 	}
-	if len(v.tokens) >= maxTokens {
-		v.evict()
-	}
-	v.tokens[key] = e
+	v.add(e)
 	return e, nil
 }
 
-// evict removes the token that was not used for the longest time among a few.
-func (v *Verifier) evict() {
-	var oldest uint64
-	var found *entry
+// add adds a token to the cache. If the cache or the share of the user is full, another token leaves it. The caller
+// holds v.mu.
+func (v *Verifier) add(e *entry) {
+	if other := v.tokens[e.key]; other != nil { // the same hash
+		v.forget(other)
+	}
+	if own := v.ofUser[e.user]; len(own) >= maxTokensOfUser {
+		v.forget(toEvict(slices.Values(own)))
+	} else if len(v.tokens) >= maxTokens {
+		v.forget(toEvict(maps.Values(v.tokens)))
+	}
+	v.tokens[e.key] = e
+	v.ofUser[e.user] = append(v.ofUser[e.user], e)
+}
+
+// toEvict returns the entry to remove: one without access if there is one, and of those the one that was not used for
+// the longest time. Among many without access it looks at a few.
+func toEvict(all iter.Seq[*entry]) (found *entry) {
 	seen := 0
-	for key, e := range v.tokens {
-		if found == nil || e.used.Load() < found.used.Load() {
-			oldest, found = key, e
+	for e := range all {
+		if found == nil || found.hasAccess() && !e.hasAccess() || found.hasAccess() == e.hasAccess() && e.used.Load() < found.used.Load() {
+			found = e
 		}
-		if seen++; seen == 16 {
+		if seen++; seen >= 16 && !found.hasAccess() {
 			break
 		}
 	}
-	delete(v.tokens, oldest)
-	if g := found.held.Load(); g != nil && g.access != nil {
-		g.access.End() // it is not checked any more
+	return found
+}
+
+func (e *entry) hasAccess() bool {
+	g := e.held.Load()
+	return g != nil && g.access != nil
+}
+
+// forget removes a token from the cache, and ends its access, because nothing checks it any more. The caller holds v.mu.
+func (v *Verifier) forget(e *entry) {
+	e.gone.Store(true)
+	delete(v.tokens, e.key)
+	if v.ofUser[e.user] = slices.DeleteFunc(v.ofUser[e.user], func(o *entry) bool { return o == e }); len(v.ofUser[e.user]) == 0 {
+		delete(v.ofUser, e.user)
+	}
+	if g := e.held.Load(); g != nil && g.access != nil {
+		g.access.End()
 	}
 }
 
-// refresh checks a token again, unless a check is younger than age. The error is auth.ErrProviderAway.
+// refresh checks a token again, unless a check is younger than age. The error is auth.ErrProviderAway, also if the token
+// has left the cache: the next request adds it again.
 func (v *Verifier) refresh(ctx context.Context, e *entry, age time.Duration) (*grant, error) {
 	e.checking.Lock()
 	defer e.checking.Unlock()
@@ -264,6 +305,9 @@ func (v *Verifier) refresh(ctx context.Context, e *entry, age time.Duration) (*g
 	g := e.held.Load()
 	if s == nil {
 		return nil, refuse("The configuration has changed")
+	}
+	if e.gone.Load() {
+		return nil, auth.ErrProviderAway
 	}
 	if g != nil && g.settings == s && (v.now().Sub(g.checked) < age || e.provider.Check == CheckOff) {
 		return g, nil
@@ -285,13 +329,22 @@ func (v *Verifier) refresh(ctx context.Context, e *entry, age time.Duration) (*g
 		}
 		return nil, err
 	}
-	return v.replace(e, v.evaluate(s, e, said, began)), nil
+	g = v.replace(e, v.evaluate(s, e, said, began))
+	if e.gone.Load() {
+		return nil, auth.ErrProviderAway
+	}
+	return g, nil
 }
 
-// evaluate applies the rules to a token. What the provider says now takes precedence over the token.
+// evaluate applies the rules to a token. What the provider says now takes precedence over the token. The caller holds
+// e.checking.
 func (v *Verifier) evaluate(s *Settings, e *entry, said claims, checked time.Time) *grant {
 	i := &e.provider.Issuer
 	all := maps.Clone(e.claims)
+	if said.has("email") || said.has("email_verified") { // both count from the same document only
+		delete(all, "email")
+		delete(all, "email_verified")
+	}
 	for name, value := range said {
 		switch name {
 		case "iss", "aud", "exp", "sub", "scope", "scp":
@@ -300,6 +353,9 @@ func (v *Verifier) evaluate(s *Settings, e *entry, said claims, checked time.Tim
 		}
 	}
 	who := i.identity(all)
+	if e.saidGroups = e.saidGroups || said.hasList(i.GroupsClaim); !said.hasList(i.GroupsClaim) && (e.saidGroups || i.describesUser(said)) {
+		who.groups = nil // a provider may omit a claim without values
+	}
 	g := &grant{checked: checked, said: said, settings: s, rule: s.ruleFor(&who)}
 	if g.rule == nil {
 		g.refusal = &auth.TokenRefusal{Reason: "No rule in users gives access to this user", Forbidden: true}
@@ -338,6 +394,9 @@ func (v *Verifier) replace(e *entry, next *grant) *grant {
 		next.access = last.access
 	}
 	e.held.Store(next)
+	if e.gone.Load() && next.access != nil { // forget may have seen the last one only
+		next.access.End()
+	}
 	if last != nil && last.access != nil && last.access != next.access {
 		last.access.End()
 		v.logger.Info("the access of a user has ended or changed", "user", last.access.Name)

@@ -5,11 +5,21 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"net/netip"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/coreos/go-oidc/v3/oidc"
+
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/mcp/dialpolicy"
 	"mcpproxy/internal/testutil/authtest"
 )
 
@@ -146,6 +156,11 @@ func TestNamesOfUsersDiffer(t *testing.T) {
 		"subject like an address":     {Issuer{NameClaim: "email"}, claims{"sub": []byte(`"a@b"`)}},
 		"name like a subject":         {Issuer{NameClaim: "n"}, claims{"sub": []byte(`"3"`), "n": []byte(`"sub:2"`)}},
 		"name like a label":           {Issuer{NameClaim: "n"}, claims{"sub": []byte(`"4"`), "n": []byte(`"x|a@b"`)}},
+		"a chosen name":               {Issuer{NameClaim: "n"}, claims{"sub": []byte(`"5"`), "n": []byte(`"ann"`)}},
+		"the same name":               {Issuer{NameClaim: "n"}, claims{"sub": []byte(`"6"`), "n": []byte(`"ann"`)}},
+		"a trusted address":           {Issuer{NameClaim: "email", TrustEmail: true}, claims{"sub": []byte(`"7"`), "email": []byte(`"a@b"`)}},
+		"the same trusted address":    {Issuer{NameClaim: "email", TrustEmail: true}, claims{"sub": []byte(`"8"`), "email": []byte(`"a@b"`)}},
+		"the subject":                 {Issuer{NameClaim: "sub"}, claims{"sub": []byte(`"ann"`)}},
 		"another issuer":              {Issuer{NameClaim: "email", Label: "x", TrustEmail: true}, claims{"sub": []byte(`"1"`), "email": []byte(`"a@b"`)}},
 		"a subject with odd letters":  {Issuer{NameClaim: "email"}, claims{"sub": []byte(`"a b\n"`)}},
 		"a subject with other spaces": {Issuer{NameClaim: "email"}, claims{"sub": []byte(`"a  b\n"`)}},
@@ -157,12 +172,21 @@ func TestNamesOfUsersDiffer(t *testing.T) {
 		}
 		names[name] = what
 	}
+	for name, want := range map[string]string{"a@b": "address", "ann": "the subject", "ann~" + userID("", "5")[:6]: "a chosen name", "a@b~" + userID("", "7")[:6]: "a trusted address"} {
+		if names[name] != want {
+			t.Errorf("%s has the name %s, want %s", names[name], name, want)
+		}
+	}
 }
 
 // TestRemovalTakesEffect: within 60 seconds of their removal, a group, a token and an account have no access.
 func TestRemovalTakesEffect(t *testing.T) {
 	for name, remove := range map[string]func(w *world, token string){
-		"group":    func(w *world, _ string) { w.provider.SetGroups("u-ann") },
+		"group": func(w *world, _ string) { w.provider.SetGroups("u-ann") },
+		"last group, omitted": func(w *world, _ string) {
+			w.provider.OmitEmptyGroups()
+			w.provider.SetGroups("u-ann")
+		},
 		"token":    func(w *world, token string) { w.provider.RevokeToken(token, "u-ann") },
 		"rule":     func(w *world, _ string) { w.Apply(w.settings(func(s *Settings) { s.Rules = s.Rules[1:] })) },
 		"issuer":   func(w *world, _ string) { w.Apply(w.settings(func(s *Settings) { s.Issuers[0].URL += "/" })) },
@@ -172,7 +196,7 @@ func TestRemovalTakesEffect(t *testing.T) {
 			t.Run(fmt.Sprint(name, background), func(t *testing.T) {
 				w := newWorld(t, nil)
 				w.provider.SetGroups("u-ann", "red")
-				token := w.token("u-ann")
+				token := w.token("u-ann", func(a *authtest.Token) { a.Claims = map[string]any{"groups": []string{"red"}} })
 				access, err := w.verify(token)
 				if err != nil {
 					t.Fatal(err)
@@ -313,21 +337,230 @@ func TestIntrospection(t *testing.T) {
 	}
 }
 
-// TestCacheIsBounded: old tokens make room, and their streams end.
+// TestCacheIsBounded: old tokens make room, those without access first, and their streams end.
 func TestCacheIsBounded(t *testing.T) {
-	w := newWorld(t, nil)
-	access := auth.NewUserToken(auth.UserAccess{Expires: time.Now().Add(time.Hour)})
-	for i := range maxTokens {
-		e := &entry{provider: w.providers[w.provider.URL], expires: time.Now().Add(time.Hour)}
-		e.held.Store(&grant{access: access})
-		w.tokens[uint64(i)] = e
+	v := New(slog.New(slog.DiscardHandler), nil)
+	add := func(key uint64, user string, access *auth.LoadedToken) *entry {
+		e := &entry{key: key, user: user}
+		e.used.Store(int64(key))
+		if access != nil {
+			e.held.Store(&grant{access: access})
+		}
+		v.add(e)
+		return e
 	}
+	holds := func(e *entry) bool { return v.tokens[e.key] == e && slices.Contains(v.ofUser[e.user], e) }
+	newAccess := func() *auth.LoadedToken {
+		return auth.NewUserToken(auth.UserAccess{Expires: time.Now().Add(time.Hour)})
+	}
+	oldest, next := add(0, "ann", newAccess()), add(1, "ben", newAccess())
+	for i := range maxTokens - 3 {
+		add(uint64(i)+2, fmt.Sprint(i/maxTokensOfUser), next.held.Load().access)
+	}
+	refused := add(maxTokens, "eve", nil)
+	if add(maxTokens+1, "new", nil); holds(refused) || !holds(oldest) || len(v.tokens) != maxTokens {
+		t.Error("a token without access stays, but one with access leaves")
+	}
+	v.forget(v.tokens[maxTokens+1])
+	add(maxTokens+2, "new", newAccess())
+	if add(maxTokens+3, "new", newAccess()); holds(oldest) || !oldest.held.Load().access.HasEnded() || !holds(next) || len(v.tokens) != maxTokens {
+		t.Error("the token that was not used for the longest time stays")
+	}
+	for _, user := range []string{"0", "1"} {
+		for _, e := range slices.Clone(v.ofUser[user]) {
+			v.forget(e)
+		}
+	}
+	for i := range uint64(2 * maxTokensOfUser) {
+		add(2*maxTokens+i, "eve", nil)
+	}
+	if n := len(v.ofUser["eve"]); n != maxTokensOfUser || len(v.tokens) != maxTokens-maxTokensOfUser {
+		t.Errorf("%d tokens of one user, %d in all", n, len(v.tokens))
+	}
+	for _, e := range v.tokens {
+		v.forget(e)
+	}
+	if len(v.ofUser) != 0 {
+		t.Errorf("%d users without tokens", len(v.ofUser))
+	}
+}
+
+// TestOnlyUsableTokensAreCached: a token for another address, and another spelling of a token, take no place.
+func TestOnlyUsableTokensAreCached(t *testing.T) {
+	w := newWorld(t, nil)
 	w.provider.SetGroups("u-ann", "red")
-	if why := w.reason(w.token("u-ann")); why != "" {
+	if why := w.reason(w.token("u-ann", func(a *authtest.Token) { a.Audience = []string{"other"} })); why != "The token was issued for another address" {
 		t.Error(why)
 	}
-	if len(w.tokens) != maxTokens || !access.HasEnded() {
-		t.Errorf("%d tokens", len(w.tokens))
+	if len(w.tokens) != 0 {
+		t.Error("a token for another address is cached")
+	}
+	text := w.token("u-ann")
+	last := text[len(text)-1] // an RSA signature of 256 bytes ends with 4 bits without a meaning
+	for _, other := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" {
+		if spelled := text[:len(text)-1] + string(other); byte(other) != last && w.reason(spelled) == "" {
+			t.Fatal("another spelling of the token is accepted")
+		}
+	}
+	if why := w.reason(text); why != "" || len(w.tokens) != 1 {
+		t.Error(why, len(w.tokens))
+	}
+}
+
+// TestTokenLeavesDuringCheck: a token that leaves the cache before or during its check gets no access that lasts.
+func TestTokenLeavesDuringCheck(t *testing.T) {
+	var answered func()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answered(); r.URL.Path == "/userinfo" {
+			_, _ = w.Write([]byte(`{"sub":"1"}`))
+		}
+	}))
+	defer server.Close()
+	for _, during := range []bool{false, true} {
+		v := New(slog.New(slog.DiscardHandler), nil)
+		s := &Settings{Issuers: []Issuer{{URL: server.URL, NameClaim: "email", Check: CheckUserInfo}}, Rules: []Rule{{Role: auth.RoleUser}}}
+		v.Apply(s)
+		p := v.providers[server.URL]
+		p.verifier, p.read, p.ends.UserInfo = &oidc.IDTokenVerifier{}, v.now(), server.URL+"/userinfo"
+		e := &entry{provider: p, claims: claims{"sub": []byte(`"1"`)}, expires: v.now().Add(time.Hour)}
+		v.add(e)
+		leave := func() {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.forget(e)
+		}
+		if answered = leave; !during {
+			leave()
+			answered = func() { t.Error("a token that has left is checked") }
+		}
+		if g, err := v.refresh(t.Context(), e, CheckInterval); g != nil || !errors.Is(err, auth.ErrProviderAway) {
+			t.Errorf("during %v: %+v %v", during, g, err)
+		}
+		if g := e.held.Load(); g != nil && !g.access.HasEnded() {
+			t.Errorf("during %v: the access does not end", during)
+		}
+	}
+}
+
+// TestProviderNamesAddresses: only a provider at a private address may name others, and none names link-local ones.
+func TestProviderNamesAddresses(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	here := listener.Addr().String()
+	port := here[strings.LastIndexByte(here, ':'):]
+	for _, one := range []struct {
+		issuer   string
+		internal bool
+		address  string
+		want     bool
+	}{
+		{"https://login.example.com", false, here, false}, {"https://login.example.com", false, "localhost" + port, false},
+		{"https://login.example.com", true, here, true}, {"http://127.0.0.1:1", false, here, true},
+		{"https://10.0.0.1", false, here, true}, {"https://localhost", false, "localhost" + port, true},
+		{"https://169.254.169.254", true, "169.254.169.254:80", false}, {"http://127.0.0.1:1", false, "10.0.0.1:80", false},
+	} {
+		p := newProvider(Issuer{URL: one.issuer}, time.Now)
+		p.internal.Store(one.internal)
+		c, err := p.transport.inner.(*http.Transport).DialContext(t.Context(), "tcp4", one.address)
+		if err == nil {
+			c.Close()
+		} else if _, is := errors.AsType[*dialpolicy.AddressNotAllowedError](err); !is {
+			t.Error(err)
+		}
+		if (err == nil) != one.want {
+			t.Errorf("%s from %s: %v", one.address, one.issuer, err)
+		}
+	}
+	for address, want := range map[string]bool{"127.0.0.1:1": false, "10.0.0.1:1": true, "8.8.8.8:1": false} {
+		p := newProvider(Issuer{URL: "https://login.example.com"}, time.Now)
+		p.noteAddress(httptrace.GotConnInfo{Conn: connTo{address: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))}})
+		if p.internal.Load() != want {
+			t.Errorf("metadata from %s: internal %v", address, !want)
+		}
+	}
+}
+
+type connTo struct {
+	net.Conn
+	address net.Addr
+}
+
+func (c connTo) RemoteAddr() net.Addr { return c.address }
+
+// evaluated returns the access by the rules of settings that a token has after these answers.
+func evaluated(s *Settings, token claims, said ...claims) (access *auth.LoadedToken) {
+	v := New(slog.New(slog.DiscardHandler), nil)
+	e := &entry{claims: token, provider: newProvider(s.Issuers[0], v.now), expires: time.Now().Add(time.Hour)}
+	for _, one := range said {
+		access = v.evaluate(s, e, one, time.Now()).access
+	}
+	return access
+}
+
+// TestAddressIsProvenByItsDocument: the token does not prove the address in an answer, nor an answer that in the token.
+func TestAddressIsProvenByItsDocument(t *testing.T) {
+	s := &Settings{Issuers: []Issuer{{URL: "https://a", NameClaim: "email", Check: CheckUserInfo}}, Rules: []Rule{{Emails: []string{"@example.com"}, Role: auth.RoleUser}}}
+	sub, address, proof := []byte(`"1"`), []byte(`"boss@example.com"`), []byte("true")
+	for name, one := range map[string]struct {
+		token, said claims
+		want        bool
+	}{
+		"both in the token":               {claims{"sub": sub, "email": address, "email_verified": proof}, claims{"sub": sub}, true},
+		"both in the answer":              {claims{"sub": sub}, claims{"sub": sub, "email": address, "email_verified": proof}, true},
+		"the proof only in the token":     {claims{"sub": sub, "email": []byte(`"a@b"`), "email_verified": proof}, claims{"sub": sub, "email": address}, false},
+		"the proof only in the answer":    {claims{"sub": sub, "email": address}, claims{"sub": sub, "email_verified": proof}, false},
+		"the answer withdraws the proof":  {claims{"sub": sub, "email": address, "email_verified": proof}, claims{"sub": sub, "email_verified": []byte("false")}, false},
+		"the answer withdraws an address": {claims{"sub": sub, "email": address, "email_verified": proof}, claims{"sub": sub, "email": []byte("null")}, false},
+	} {
+		if got := evaluated(s, one.token, one.said) != nil; got != one.want {
+			t.Errorf("%s: access %v", name, got)
+		}
+	}
+}
+
+// TestOmittedGroups: groups that an answer omits are empty, unless the provider does not say anything about users there.
+func TestOmittedGroups(t *testing.T) {
+	token := claims{"sub": []byte(`"1"`), "groups": []byte(`["red"]`), "realm": []byte(`{"roles":["red"]}`)}
+	bare, name, active := claims{"sub": token["sub"]}, claims{"sub": token["sub"], "name": []byte(`"Ann"`)}, claims{"active": []byte("true"), "scope": []byte(`"x"`)}
+	groups := claims{"active": []byte("true"), "groups": token["groups"]}
+	for what, one := range map[string]struct {
+		check Check
+		claim string
+		said  []claims
+		want  bool
+	}{
+		"off":                              {CheckOff, "groups", []claims{nil}, true},
+		"an answer with sub only":          {CheckUserInfo, "groups", []claims{bare}, true},
+		"an answer with a name":            {CheckUserInfo, "groups", []claims{name}, false},
+		"an answer without a path":         {CheckUserInfo, "realm.roles", []claims{name}, false},
+		"an answer with a path":            {CheckUserInfo, "realm.roles", []claims{{"sub": token["sub"], "realm": token["realm"]}}, true},
+		"introspection of the token only":  {CheckIntrospection, "groups", []claims{active}, true},
+		"introspection with a name":        {CheckIntrospection, "groups", []claims{name}, false},
+		"introspection that had groups":    {CheckIntrospection, "groups", []claims{groups, active}, false},
+		"introspection that had groups, 3": {CheckIntrospection, "groups", []claims{groups, active, active}, false},
+	} {
+		s := &Settings{Issuers: []Issuer{{URL: "https://a", NameClaim: "email", GroupsClaim: one.claim, Check: one.check}}, Rules: []Rule{{Groups: []string{"red"}, Role: auth.RoleUser}}}
+		if got := evaluated(s, token, one.said...) != nil; got != one.want {
+			t.Errorf("%s: access %v", what, got)
+		}
+	}
+}
+
+// TestAudiencesAreSeparate: no audience is for both REST and an MCP address, whatever the lists of an issuer contain.
+func TestAudiencesAreSeparate(t *testing.T) {
+	s := &Settings{PublicURL: address}
+	i := &Issuer{Audiences: []string{"mcp", address + "/api/v1", address + "/api/v1/"}, APIAudiences: []string{"rest", address + "/mcp", address + "/mcp/", address + "/mcp/all", address + "/mcp/s/x"}}
+	for audience, want := range map[string][2]bool{ // at /mcp, at REST
+		"mcp": {true, false}, "rest": {false, true}, "other": {},
+		address + "/api/v1": {false, true}, address + "/api/v1/": {false, true},
+		address + "/mcp": {true, false}, address + "/mcp/": {true, false}, address + "/mcp/all": {}, address + "/mcp/s/x": {},
+	} {
+		if got := [2]bool{s.acceptsAudience([]string{audience}, i, "/mcp"), s.acceptsAudience([]string{audience}, i, apiPath)}; got != want {
+			t.Errorf("%s: %v, want %v", audience, got, want)
+		}
 	}
 }
 
