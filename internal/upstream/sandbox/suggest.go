@@ -29,6 +29,8 @@ type Suggestion struct {
 	LeftOut []string // what it does not contain, and why
 	Ready   bool     // the server listed its tools with exactly these rules
 	Failure string   // why it did not; "" without a trial
+	Started bool     // the server was started at least once
+	Untried bool     // the server was not started with exactly these rules, because they allow more than its sandbox
 }
 
 const (
@@ -38,9 +40,10 @@ const (
 )
 
 // Suggest proposes a strict sandbox for a command: from the paths and addresses in its arguments and environment, and,
-// if try is not nil, from what trial runs are denied. The first one has no network. It never proposes secrets, folders
-// that contain some, or folders that many programs share.
-func (s *System) Suggest(c process.Command, try func(Rules) Trial) (Suggestion, error) {
+// if try is not nil, from what trial runs are denied. The first one has no network, and none has more access than
+// current, the sandbox of the server. It never proposes secrets, folders that contain some, or folders that many
+// programs share.
+func (s *System) Suggest(c process.Command, current Rules, try func(Rules) Trial) (Suggestion, error) {
 	home, ok := c.Env["HOME"]
 	if !ok {
 		home, _ = os.UserHomeDir()
@@ -63,12 +66,17 @@ func (s *System) Suggest(c process.Command, try func(Rules) Trial) (Suggestion, 
 		return Suggestion{}, err
 	}
 	guessed := false // the network is allowed only because the server did not start without it
+	failure := ""    // of the last trial
 	for range maxTrials {
+		if g.Untried = !g.Rules.isWithin(current, home); g.Untried {
+			g.Failure = ""
+			break
+		}
 		t := try(g.Rules)
 		if t.Err != nil {
 			return Suggestion{}, t.Err
 		}
-		g.Ready, g.Failure = t.Ready, t.Failure
+		g.Started, g.Ready, g.Failure, failure = true, t.Ready, t.Failure, t.Failure
 		changed := g.addDenials(t.Output)
 		switch {
 		case !t.Ready && !changed && g.Rules.Network == NoNetwork:
@@ -91,6 +99,9 @@ func (s *System) Suggest(c process.Command, try func(Rules) Trial) (Suggestion, 
 	}
 	if guessed && !g.Ready {
 		g.Rules.Network = NoNetwork
+		if g.Untried && g.Rules.isWithin(current, home) { // the last trial was with these rules
+			g.Untried, g.Failure = false, failure
+		}
 		g.Reasons = slices.DeleteFunc(g.Reasons, func(r string) bool { return strings.HasPrefix(r, "network: ") })
 	}
 	return g.Suggestion, nil
