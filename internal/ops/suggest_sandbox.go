@@ -23,7 +23,7 @@ type SandboxSuggestion struct {
 	Text    string          `json:"text" doc:"The same in words."`
 	Command string          `json:"command" doc:"The command that sets it."`
 	Reasons []string        `json:"reasons,omitempty" doc:"Why it contains each path and the network. Paths come from the launch, and from what the server wrote."`
-	LeftOut []string        `json:"left_out,omitempty" doc:"What it does not contain, and why: secrets, and folders that many programs share."`
+	LeftOut []string        `json:"left_out,omitempty" doc:"What it does not contain, and why: secrets, folders that many programs share, and to write what other programs run."`
 	Started bool            `json:"started,omitempty" doc:"Whether the server was started in sandboxes. A server whose launch is not approved, or that is disabled, is not started."`
 	Untried bool            `json:"untried,omitempty" doc:"Whether the server was not started in exactly this sandbox, because it allows more than the current sandbox of the server, or because that is a container."`
 	Ready   bool            `json:"ready,omitempty" doc:"Whether the server listed its tools in exactly this sandbox."`

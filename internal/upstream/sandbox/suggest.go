@@ -41,8 +41,8 @@ const (
 
 // Suggest proposes a strict sandbox for a command: from the paths and addresses in its arguments and environment, and,
 // if try is not nil, from what trial runs are denied. The first one has no network, and none has more access than
-// current, the sandbox of the server. It never proposes secrets, folders that contain some, or folders that many
-// programs share.
+// current, the sandbox of the server. It never proposes secrets, folders that contain some, folders that many
+// programs share, or to write what other programs run.
 func (s *System) Suggest(c process.Command, current Rules, try func(Rules) Trial) (Suggestion, error) {
 	home, ok := c.Env["HOME"]
 	if !ok {
@@ -254,6 +254,36 @@ func (g *suggester) leaveOut(what string) {
 // sharedFolders are folders that many programs use.
 var sharedFolders = []string{"/", "/tmp", "/var", "/var/tmp", "/var/lib", "/home", "/run", "/mnt", "/media", "/srv", "/etc", "/boot", "/root"}
 
+// Files and folders that other programs run, or read when they start. A server that can write there runs without its
+// sandbox the next time. The first are relative to the home folder, and not in secrets.txt; a * at the end matches any rest of the name.
+var (
+	startupPaths = []string{
+		".bash*", ".profile", ".zsh*", ".zprofile", ".zlog*", ".oh-my-zsh", ".config/zsh", ".config/fish", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".pam_environment",
+		".xprofile", ".xinitrc", ".xsession*", ".xsessionrc", ".config/autostart*", ".config/systemd", ".config/plasma-workspace", ".config/i3", ".config/sway", ".config/hypr",
+		".local/bin", ".local/lib", ".local/share/systemd", ".local/share/applications", ".local/share/dbus-1", "bin", "go/bin", ".cargo", ".rustup", ".nvm", ".npm-global", ".pyenv", ".rbenv", ".bun", ".deno", ".volta",
+		".vscode*", ".cursor*", ".config/nvim", ".local/share/nvim", ".vim*", ".emacs*", ".config/emacs", ".gitconfig", ".config/git",
+		"Library/LaunchAgents",
+	}
+	startupFolders = []string{"/var/spool/cron", "/var/spool/at", "/Library/LaunchAgents", "/Library/LaunchDaemons"}
+	// startupNames are names of folders anywhere, such as in a repository.
+	startupNames = []string{".git", ".githooks", ".husky", ".vscode", ".idea", ".cursor"}
+)
+
+// isStartup reports whether path is, or contains, something that other programs run or read when they start.
+func (g *suggester) isStartup(path string) bool {
+	isIn := func(s string) bool {
+		prefix, isPrefix := strings.CutSuffix(s, "*")
+		return isWithin(path, s) || isPrefix && strings.HasPrefix(path, prefix) || isWithin(prefix, path)
+	}
+	names := strings.Split(path, "/")
+	for i, name := range names {
+		if slices.Contains(startupNames, name) || name == "hooks" && exists(filepath.Join(strings.Join(names[:i], "/"), "HEAD")) { // of a bare repository
+			return true
+		}
+	}
+	return slices.ContainsFunc(startupFolders, isIn) || g.home != "" && slices.ContainsFunc(startupPaths, func(s string) bool { return isIn(filepath.Join(g.home, s)) })
+}
+
 // objection tells why a path is not proposed; "" if nothing is against it.
 func (g *suggester) objection(key, path string) string {
 	all := []string{path}
@@ -273,6 +303,8 @@ func (g *suggester) objection(key, path string) string {
 		case slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(s string) bool { return isWithin(p, s) }),
 			key == "write" && slices.ContainsFunc(append([]string{"/etc", "/boot"}, systemFolders...), func(s string) bool { return isWithin(p, s) }):
 			return "it belongs to the system"
+		case key == "write" && g.isStartup(p):
+			return "other programs run or read its files when they start"
 		}
 	}
 	return ""

@@ -152,6 +152,34 @@ func TestSuggestFromTrials(t *testing.T) {
 	}
 }
 
+// TestSuggestNeverWritesWhatOthersRun checks that a trial that is denied to write such files does not get them, but may
+// get to read them.
+func TestSuggestNeverWritesWhatOthersRun(t *testing.T) {
+	home, s := suggestWorld(t)
+	in := func(path string) string { return filepath.Join(home, path) }
+	write(t, in("bare.git/HEAD"), "")
+	for path, isLeft := range map[string]bool{
+		".config/autostart/x.desktop": true, ".config/systemd/user/x.service": true, ".local/bin/ls": true, "bin/ls": true, ".config/fish/config.fish": true, ".zsh/x": true,
+		".bashrc.d/x": true, ".vscode-insiders/extensions/x": true, "Library/LaunchAgents/x.plist": true, "repo/.git/hooks/pre-commit": true, "repo/.vscode/tasks.json": true, "bare.git/hooks/update": true, ".local/share/applications/x": true,
+		"binary/x": false, "repo/src/x": false, "web/hooks/x": false, ".config/tool/x": false, ".local/share/tool/x": false,
+	} {
+		write(t, in(path), "")
+		found, err := s.Suggest(process.Command{Name: "/bin/sh", Env: map[string]string{"HOME": home}}, Rules{}, func(Rules) Trial {
+			return Trial{Ready: true, Output: "EROFS: read-only file system, open '" + in(path) + "'"}
+		})
+		left := strings.Join(found.LeftOut, "")
+		if err != nil || isLeft != (len(found.Rules.Write) == 0) || isLeft != strings.Contains(left, "other programs run") {
+			t.Errorf("%s: %+v, %v", path, found, err)
+		}
+	}
+	found, err := s.Suggest(process.Command{Name: "/bin/sh", Args: []string{in("repo/.git")}, Env: map[string]string{"HOME": home}}, Rules{}, func(Rules) Trial {
+		return Trial{Ready: true, Writer: "commit"}
+	})
+	if err != nil || len(found.Rules.Write) > 0 || !slices.Equal(found.Rules.Read, []string{in("repo/.git")}) {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
 // TestTrialsStayWithinTheSandbox checks that no trial allows a server more than its sandbox, whatever it asks for.
 func TestTrialsStayWithinTheSandbox(t *testing.T) {
 	home, s := suggestWorld(t)
