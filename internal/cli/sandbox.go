@@ -18,6 +18,8 @@ func writeSuggestion(p *printer, s ops.SandboxSuggestion) {
 		}
 	}
 	switch {
+	case s.Untried:
+		p.writeWrapped("", "\nThe server was not tried in this sandbox, because it allows more than the server's current one.")
 	case !s.Started:
 		p.writeWrapped("", "\nThe server was not started, because its launch is not approved or it is disabled. The proposal is from its arguments and environment.")
 	case s.Ready:

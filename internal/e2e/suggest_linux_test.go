@@ -38,6 +38,7 @@ type suggestion struct {
 	LeftOut       []string `json:"left_out"`
 	Started       bool
 	Ready         bool
+	Untried       bool
 	Problem       string
 }
 
@@ -66,7 +67,8 @@ func TestSuggestedSandboxes(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	script := filepath.Join(t.TempDir(), "server.js")
 	notes := filepath.Join(dir, "it's a note.txt")
-	for path, text := range map[string]string{script: deniedServer, notes: "x"} {
+	other := filepath.Join(t.TempDir(), "other.txt")
+	for path, text := range map[string]string{script: deniedServer, notes: "x", other: "x"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -81,6 +83,7 @@ func TestSuggestedSandboxes(t *testing.T) {
 	}
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"reader": map[string]any{"command": node, "args": []string{script, "--", notes, "-" + key, "+" + state}},
+		"kept":   map[string]any{"command": node, "args": []string{script, notes, "-" + other}, "sandbox": map[string]any{"mode": "strict", "read": []string{notes}}},
 		"bad":    map[string]any{"command": node, "args": []string{script, "--", key}},
 		"waits":  map[string]any{"command": node, "args": []string{script, notes}, "quarantined": true},
 	}})
@@ -117,6 +120,12 @@ func TestSuggestedSandboxes(t *testing.T) {
 		t.Error(stdout)
 	}
 
+	if s = d.suggest("kept"); !s.Started || !s.Untried || s.Ready || !slices.Equal(s.Sandbox.Read, []string{notes, other}) {
+		t.Errorf("%+v", s)
+	}
+	if _, stdout, _ := d.cli("sandbox", "suggest", "kept"); !strings.Contains(stdout, "not tried in this sandbox") {
+		t.Error(stdout)
+	}
 	if s = d.suggest("bad"); s.Ready || s.Problem == "" || len(s.Sandbox.Read) > 0 || !strings.Contains(strings.Join(s.LeftOut, "\n"), "it is a secret") {
 		t.Errorf("%+v", s)
 	}

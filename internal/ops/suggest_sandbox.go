@@ -23,14 +23,15 @@ type SandboxSuggestion struct {
 	Text    string          `json:"text" doc:"The same in words."`
 	Command string          `json:"command" doc:"The command that sets it."`
 	Reasons []string        `json:"reasons,omitempty" doc:"Why it contains each path and the network. Paths come from the launch, and from what the server wrote."`
-	LeftOut []string        `json:"left_out,omitempty" doc:"What it does not contain, and why: secrets, and folders that many programs share."`
+	LeftOut []string        `json:"left_out,omitempty" doc:"What it does not contain, and why: secrets, folders that many programs share, and to write what other programs run."`
 	Started bool            `json:"started,omitempty" doc:"Whether the server was started in sandboxes. A server whose launch is not approved, or that is disabled, is not started."`
+	Untried bool            `json:"untried,omitempty" doc:"Whether the server was not started in exactly this sandbox, because it allows more than the current sandbox of the server, or because that is a container."`
 	Ready   bool            `json:"ready,omitempty" doc:"Whether the server listed its tools in exactly this sandbox."`
 	Problem string          `json:"problem,omitempty" doc:"Why the server did not list its tools in it."`
 }
 
 // SuggestSandbox proposes a sandbox for a server: from its arguments and environment, and from trial runs in strict
-// sandboxes next to the running server. It changes nothing.
+// sandboxes next to the running server, none of which allows more than its current one. It changes nothing.
 func (v *VersionOperations) SuggestSandbox(ctx context.Context, c Caller, in ServerRef) (out SandboxSuggestion, err error) {
 	a := v.admin
 	s := a.Config().Server(in.Name)
@@ -40,14 +41,14 @@ func (v *VersionOperations) SuggestSandbox(ctx context.Context, c Caller, in Ser
 	case s.Command == "":
 		return out, problem.Newf(problem.Conflict, "Server '%s' has a URL. MCPProxy does not start a process for it.", in.Name).WithHint("Name a server with a command.")
 	}
-	out = SandboxSuggestion{Name: s.Name, Started: catalog.MayStartServer(*s, a.Book.ServerView(s.Name))}
+	out.Name = s.Name
 	sandboxes := a.Sandboxes
 	if sandboxes == nil {
 		sandboxes = sandbox.NewSystem("")
 	}
 	var found sandbox.Suggestion
 	suggest := func(try func(sandbox.Rules) sandbox.Trial) error {
-		found, err = sandboxes.Suggest(process.Command{Name: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir}, try)
+		found, err = sandboxes.Suggest(process.Command{Name: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir}, s.Sandbox, try)
 		if err == nil {
 			return nil
 		}
@@ -60,7 +61,7 @@ func (v *VersionOperations) SuggestSandbox(ctx context.Context, c Caller, in Ser
 		}
 		return p.WithHint("See docs/guide/sandbox.md for the commands that a sandbox supports.")
 	}
-	if !out.Started {
+	if !catalog.MayStartServer(*s, a.Book.ServerView(s.Name)) {
 		err = suggest(nil)
 	} else {
 		err = a.runUserAction(c, newActionRecord(c, activity.ServerChange, tool.ID{Server: in.Name}, trySandbox, ""), func() error {
@@ -74,6 +75,7 @@ func (v *VersionOperations) SuggestSandbox(ctx context.Context, c Caller, in Ser
 		return out, err
 	}
 	out.Text, out.Reasons, out.LeftOut, out.Ready, out.Problem = found.Rules.Text(), found.Reasons, found.LeftOut, found.Ready, found.Failure
+	out.Started, out.Untried = found.Started, found.Untried
 	if out.Ready {
 		out.Problem = ""
 	}

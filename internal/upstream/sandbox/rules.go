@@ -54,6 +54,40 @@ func (r Rules) ProvesReadOnly() bool {
 // ProvesNoNetwork reports whether the rules keep the server from all networks.
 func (r Rules) ProvesNoNetwork() bool { return r.IsOn() && !r.HasNetwork() && !r.BestEffort }
 
+// isWithin reports whether strict rules with absolute paths allow a server nothing more than current, its sandbox. A path
+// that the running server may replace by a symbolic link is not within it.
+func (r Rules) isWithin(current Rules, home string) bool {
+	if !current.IsOn() {
+		return true
+	}
+	if current.Mode == Container || r.Mode != Strict || r.HasNetwork() && !current.HasNetwork() {
+		return false
+	}
+	current = current.WithHome(home)
+	readable := slices.Concat(current.Read, current.Write)
+	if real, err := filepath.EvalSymlinks(home); current.Mode == On && err == nil && real != "/" {
+		readable = append(readable, real)
+	}
+	replaceable := func(path string) bool {
+		return strings.Contains(path, "/"+tmpPrefix) || slices.ContainsFunc(current.Write, func(w string) bool {
+			real, err := filepath.EvalSymlinks(w)
+			return path != w && isWithin(path, w) || err == nil && path != real && isWithin(path, real)
+		})
+	}
+	isAllowed := func(path string, by []string, below bool) bool {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || replaceable(path) || replaceable(real) {
+			return false
+		}
+		return slices.Contains(by, path) || below && real == path && slices.ContainsFunc(by, func(p string) bool {
+			p, err := filepath.EvalSymlinks(p)
+			return err == nil && isWithin(path, p)
+		})
+	}
+	return !slices.ContainsFunc(r.Read, func(p string) bool { return !isAllowed(p, readable, true) }) &&
+		!slices.ContainsFunc(r.Write, func(p string) bool { return !isAllowed(p, current.Write, false) })
+}
+
 // Equal reports whether r and o are the same rules.
 func (r Rules) Equal(o Rules) bool {
 	return r.Mode == o.Mode && slices.Equal(r.Read, o.Read) && slices.Equal(r.Write, o.Write) && r.Network == o.Network && r.Image == o.Image && r.BestEffort == o.BestEffort

@@ -29,6 +29,8 @@ type Suggestion struct {
 	LeftOut []string // what it does not contain, and why
 	Ready   bool     // the server listed its tools with exactly these rules
 	Failure string   // why it did not; "" without a trial
+	Started bool     // the server was started at least once
+	Untried bool     // the server was not started with exactly these rules, because they allow more than its sandbox
 }
 
 const (
@@ -38,9 +40,10 @@ const (
 )
 
 // Suggest proposes a strict sandbox for a command: from the paths and addresses in its arguments and environment, and,
-// if try is not nil, from what trial runs are denied. The first one has no network. It never proposes secrets, folders
-// that contain some, or folders that many programs share.
-func (s *System) Suggest(c process.Command, try func(Rules) Trial) (Suggestion, error) {
+// if try is not nil, from what trial runs are denied. The first one has no network, and none has more access than
+// current, the sandbox of the server. It never proposes secrets, folders that contain some, folders that many
+// programs share, or to write what other programs run.
+func (s *System) Suggest(c process.Command, current Rules, try func(Rules) Trial) (Suggestion, error) {
 	home, ok := c.Env["HOME"]
 	if !ok {
 		home, _ = os.UserHomeDir()
@@ -63,12 +66,17 @@ func (s *System) Suggest(c process.Command, try func(Rules) Trial) (Suggestion, 
 		return Suggestion{}, err
 	}
 	guessed := false // the network is allowed only because the server did not start without it
+	failure := ""    // of the last trial
 	for range maxTrials {
+		if g.Untried = !g.Rules.isWithin(current, home); g.Untried {
+			g.Failure = ""
+			break
+		}
 		t := try(g.Rules)
 		if t.Err != nil {
 			return Suggestion{}, t.Err
 		}
-		g.Ready, g.Failure = t.Ready, t.Failure
+		g.Started, g.Ready, g.Failure, failure = true, t.Ready, t.Failure, t.Failure
 		changed := g.addDenials(t.Output)
 		switch {
 		case !t.Ready && !changed && g.Rules.Network == NoNetwork:
@@ -91,6 +99,9 @@ func (s *System) Suggest(c process.Command, try func(Rules) Trial) (Suggestion, 
 	}
 	if guessed && !g.Ready {
 		g.Rules.Network = NoNetwork
+		if g.Untried && g.Rules.isWithin(current, home) { // the last trial was with these rules
+			g.Untried, g.Failure = false, failure
+		}
 		g.Reasons = slices.DeleteFunc(g.Reasons, func(r string) bool { return strings.HasPrefix(r, "network: ") })
 	}
 	return g.Suggestion, nil
@@ -243,6 +254,36 @@ func (g *suggester) leaveOut(what string) {
 // sharedFolders are folders that many programs use.
 var sharedFolders = []string{"/", "/tmp", "/var", "/var/tmp", "/var/lib", "/home", "/run", "/mnt", "/media", "/srv", "/etc", "/boot", "/root"}
 
+// Files and folders that other programs run, or read when they start. A server that can write there runs without its
+// sandbox the next time. The first are relative to the home folder, and not in secrets.txt; a * at the end matches any rest of the name.
+var (
+	startupPaths = []string{
+		".bash*", ".profile", ".zsh*", ".zprofile", ".zlog*", ".oh-my-zsh", ".config/zsh", ".config/fish", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".pam_environment",
+		".xprofile", ".xinitrc", ".xsession*", ".xsessionrc", ".config/autostart*", ".config/systemd", ".config/plasma-workspace", ".config/i3", ".config/sway", ".config/hypr",
+		".local/bin", ".local/lib", ".local/share/systemd", ".local/share/applications", ".local/share/dbus-1", "bin", "go/bin", ".cargo", ".rustup", ".nvm", ".npm-global", ".pyenv", ".rbenv", ".bun", ".deno", ".volta",
+		".vscode*", ".cursor*", ".config/nvim", ".local/share/nvim", ".vim*", ".emacs*", ".config/emacs", ".gitconfig", ".config/git",
+		"Library/LaunchAgents",
+	}
+	startupFolders = []string{"/var/spool/cron", "/var/spool/at", "/Library/LaunchAgents", "/Library/LaunchDaemons"}
+	// startupNames are names of folders anywhere, such as in a repository.
+	startupNames = []string{".git", ".githooks", ".husky", ".vscode", ".idea", ".cursor"}
+)
+
+// isStartup reports whether path is, or contains, something that other programs run or read when they start.
+func (g *suggester) isStartup(path string) bool {
+	isIn := func(s string) bool {
+		prefix, isPrefix := strings.CutSuffix(s, "*")
+		return isWithin(path, s) || isPrefix && strings.HasPrefix(path, prefix) || isWithin(prefix, path)
+	}
+	names := strings.Split(path, "/")
+	for i, name := range names {
+		if slices.Contains(startupNames, name) || name == "hooks" && exists(filepath.Join(strings.Join(names[:i], "/"), "HEAD")) { // of a bare repository
+			return true
+		}
+	}
+	return slices.ContainsFunc(startupFolders, isIn) || g.home != "" && slices.ContainsFunc(startupPaths, func(s string) bool { return isIn(filepath.Join(g.home, s)) })
+}
+
 // objection tells why a path is not proposed; "" if nothing is against it.
 func (g *suggester) objection(key, path string) string {
 	all := []string{path}
@@ -262,6 +303,8 @@ func (g *suggester) objection(key, path string) string {
 		case slices.ContainsFunc([]string{"/proc", "/sys", "/dev"}, func(s string) bool { return isWithin(p, s) }),
 			key == "write" && slices.ContainsFunc(append([]string{"/etc", "/boot"}, systemFolders...), func(s string) bool { return isWithin(p, s) }):
 			return "it belongs to the system"
+		case key == "write" && g.isStartup(p):
+			return "other programs run or read its files when they start"
 		}
 	}
 	return ""

@@ -64,7 +64,7 @@ func TestSuggestFromLaunch(t *testing.T) {
 			}
 		}
 		c.Env["HOME"] = home
-		found, err := s.Suggest(c, nil)
+		found, err := s.Suggest(c, Rules{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestSuggestFromTrials(t *testing.T) {
 		"a tool that takes a URL":    {ready: true, reacher: "fetch", want: Rules{Mode: Strict, Read: []string{in("notes"), in("app/config.json")}, Network: AllNetwork}},
 	} {
 		first := true
-		found, err := s.Suggest(command, func(r Rules) Trial {
+		found, err := s.Suggest(command, Rules{}, func(r Rules) Trial {
 			if first && r.Network != NoNetwork {
 				t.Errorf("%s: the first trial has a network", name)
 			}
@@ -140,15 +140,101 @@ func TestSuggestFromTrials(t *testing.T) {
 		}
 	}
 	// A file in the home folder of the user is not in the private one.
-	found, err := s.Suggest(command, func(Rules) Trial {
+	found, err := s.Suggest(command, Rules{}, func(Rules) Trial {
 		return Trial{Ready: true, Output: "ENOENT: no such file, open '/tmp/mcpproxy-sandbox-123/.config/tool/config.json'"}
 	})
 	if err != nil || !strings.Contains(strings.Join(found.LeftOut, ""), "HOME is a private folder") {
 		t.Errorf("%+v, %v", found, err)
 	}
 	s.probe = func() machineSupport { return machineSupport{os: "darwin"} }
-	if _, err := s.Suggest(command, func(Rules) Trial { t.Error("started"); return Trial{} }); err == nil {
+	if _, err := s.Suggest(command, Rules{}, func(Rules) Trial { t.Error("started"); return Trial{} }); err == nil {
 		t.Error("a machine without sandboxes tries one")
+	}
+}
+
+// TestSuggestNeverWritesWhatOthersRun checks that a trial that is denied to write such files does not get them, but may
+// get to read them.
+func TestSuggestNeverWritesWhatOthersRun(t *testing.T) {
+	home, s := suggestWorld(t)
+	in := func(path string) string { return filepath.Join(home, path) }
+	write(t, in("bare.git/HEAD"), "")
+	for path, isLeft := range map[string]bool{
+		".config/autostart/x.desktop": true, ".config/systemd/user/x.service": true, ".local/bin/ls": true, "bin/ls": true, ".config/fish/config.fish": true, ".zsh/x": true,
+		".bashrc.d/x": true, ".vscode-insiders/extensions/x": true, "Library/LaunchAgents/x.plist": true, "repo/.git/hooks/pre-commit": true, "repo/.vscode/tasks.json": true, "bare.git/hooks/update": true, ".local/share/applications/x": true,
+		"binary/x": false, "repo/src/x": false, "web/hooks/x": false, ".config/tool/x": false, ".local/share/tool/x": false,
+	} {
+		write(t, in(path), "")
+		found, err := s.Suggest(process.Command{Name: "/bin/sh", Env: map[string]string{"HOME": home}}, Rules{}, func(Rules) Trial {
+			return Trial{Ready: true, Output: "EROFS: read-only file system, open '" + in(path) + "'"}
+		})
+		left := strings.Join(found.LeftOut, "")
+		if err != nil || isLeft != (len(found.Rules.Write) == 0) || isLeft != strings.Contains(left, "other programs run") {
+			t.Errorf("%s: %+v, %v", path, found, err)
+		}
+	}
+	found, err := s.Suggest(process.Command{Name: "/bin/sh", Args: []string{in("repo/.git")}, Env: map[string]string{"HOME": home}}, Rules{}, func(Rules) Trial {
+		return Trial{Ready: true, Writer: "commit"}
+	})
+	if err != nil || len(found.Rules.Write) > 0 || !slices.Equal(found.Rules.Read, []string{in("repo/.git")}) {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// TestTrialsStayWithinTheSandbox checks that no trial allows a server more than its sandbox, whatever it asks for.
+func TestTrialsStayWithinTheSandbox(t *testing.T) {
+	home, s := suggestWorld(t)
+	in := func(path string) string { return filepath.Join(home, path) }
+	write(t, in("Documents/tax.pdf"), "")
+	if err := os.Symlink(in("Documents"), in("data/link")); err != nil { // as the server could make it
+		t.Fatal(err)
+	}
+	asks := func(path string) string { return "EACCES: permission denied, open '" + in(path) + "'" }
+	strict := func(r Rules) Rules { r.Mode = Strict; return r }
+	notes, all := []string{in("notes")}, string(AllNetwork)
+	for name, c := range map[string]struct {
+		current Rules
+		output  string
+		trials  int  // all with the network none, unless current has one
+		untried bool // the proposal has what the server asked for
+	}{
+		"nothing":                     {strict(Rules{Read: notes}), "", 1, false},
+		"a network":                   {strict(Rules{Read: notes}), "getaddrinfo ENOTFOUND x", 1, true},
+		"a network that it has":       {strict(Rules{Read: notes, Network: AllNetwork}), "getaddrinfo ENOTFOUND x", 2, false},
+		"a file":                      {strict(Rules{Read: notes}), asks("Documents/tax.pdf"), 1, true},
+		"a file that it may read":     {strict(Rules{Read: []string{"~/notes", "~/Documents"}}), asks("Documents/tax.pdf"), 2, false},
+		"a file in mode on":           {Rules{Mode: On}, asks("Documents/tax.pdf"), 2, false},
+		"to write what it reads":      {Rules{Mode: On, Read: notes}, "EROFS: read-only file system, open '" + in("notes/b.txt") + "'", 1, true},
+		"to write":                    {strict(Rules{Write: notes}), "EROFS: read-only file system, open '" + in("notes/b.txt") + "'", 2, false},
+		"a link that it made":         {strict(Rules{Read: notes, Write: []string{in("data")}}), asks("data/link/tax.pdf"), 1, true},
+		"a file that it can replace":  {strict(Rules{Read: notes, Write: []string{in("data")}}), asks("data/my.db"), 1, true},
+		"its launch needs more":       {strict(Rules{Read: []string{in("data")}}), "", 0, true},
+		"a container":                 {Rules{Mode: Container, Image: "x", Read: notes, Network: AllNetwork}, "", 0, true},
+		"without a sandbox, anything": {Rules{Mode: Off}, asks("Documents/tax.pdf") + "\ngetaddrinfo ENOTFOUND x", 2, false},
+	} {
+		trials := 0
+		found, err := s.Suggest(process.Command{Name: "/bin/sh", Args: notes, Env: map[string]string{"HOME": home}}, c.current, func(r Rules) Trial {
+			trials++
+			if r.HasNetwork() && !c.current.HasNetwork() {
+				t.Errorf("%s: a trial has a network", name)
+			}
+			if trials > 1 {
+				return Trial{Ready: true}
+			}
+			return Trial{Ready: true, Output: c.output}
+		})
+		if err != nil || trials != c.trials || found.Untried != c.untried || found.Started != (c.trials > 0) || found.Ready == c.untried || found.Failure != "" {
+			t.Errorf("%s: %d trials, %+v, %v", name, trials, found, err)
+		}
+		if strings.Contains(c.output, "ENOTFOUND") && string(found.Rules.Network) != all {
+			t.Errorf("%s: the proposal is %+v", name, found.Rules)
+		}
+	}
+	// The network is not guessed if it cannot be tried: the rules are those of the failed trial.
+	found, err := s.Suggest(process.Command{Name: "/bin/sh", Args: notes, Env: map[string]string{"HOME": home}}, strict(Rules{Read: notes}), func(Rules) Trial {
+		return Trial{Failure: "exit status 1"}
+	})
+	if err != nil || found.Untried || found.Failure != "exit status 1" || found.Rules.Network != NoNetwork {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 

@@ -144,6 +144,9 @@ func (s *System) Wrap(c process.Command, r Rules, exact string) (process.Command
 	return out, nil
 }
 
+// tmpPrefix begins the name of the private temporary folder of a server.
+const tmpPrefix = "mcpproxy-sandbox-"
+
 func (s *System) wrap(c process.Command, r Rules, exact string) (process.Command, error) {
 	p := s.probe()
 	if gaps := p.gaps(r); len(gaps) > 0 && !r.BestEffort {
@@ -159,7 +162,7 @@ func (s *System) wrap(c process.Command, r Rules, exact string) (process.Command
 	if r.Mode == Container {
 		return containerCommand(c, r, s.private)
 	}
-	tmp, err := os.MkdirTemp("", "mcpproxy-sandbox-")
+	tmp, err := os.MkdirTemp("", tmpPrefix)
 	if err != nil {
 		return c, fmt.Errorf("make the private temporary folder: %w", err)
 	}
