@@ -210,7 +210,7 @@ func TestClosingOrder(t *testing.T) {
 		var ends []net.Conn
 		for _, o := range tt.all {
 			inner, outer := net.Pipe()
-			p := &connState{in: l.connRegistry, nc: inner, phase: o.phase, since: now.Add(-o.since)}
+			p := &connState{in: l.connRegistry, nc: inner, raw: inner, phase: o.phase, since: now.Add(-o.since)}
 			p.got.Store(o.got)
 			if o.unreadFor > 0 {
 				p.markWriteStarted(now.Add(-o.unreadFor))
@@ -260,7 +260,7 @@ func TestRoom(t *testing.T) {
 		add := func(n int, phase connPhase, came time.Time) {
 			for range n {
 				inner, _ := net.Pipe()
-				one := &connState{in: l.connRegistry, nc: inner, phase: phase, since: now.Add(-time.Hour), came: came}
+				one := &connState{in: l.connRegistry, nc: inner, raw: inner, phase: phase, since: now.Add(-time.Hour), came: came}
 				if l.conns[one] = false; !came.IsZero() {
 					one.at = l.newcomers.PushBack(one)
 				}

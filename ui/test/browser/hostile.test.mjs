@@ -45,7 +45,10 @@ async function unharmed(page, where) {
     ran: globalThis.__xss,
     // Elements from the build are in the head; the SVG elements belong to icons.
     markup: [...document.querySelectorAll("body :is(script, img, iframe, object, embed, base, meta, link, style, video, audio, form[action], a[href^='javascript' i], a[href^='data' i], marquee, math)")].map((e) => e.outerHTML.slice(0, 200)),
-    away: [...document.querySelectorAll("a[href], use, [src]")].map((e) => e.getAttribute("href") ?? e.getAttribute("src")).filter((to) => !/^(\/ui\/|#|https:\/\/(github\.com|modelcontextprotocol\.io)\/)/.test(to)),
+    away: [...document.querySelectorAll("a[href], use, [src]")].map((e) => e.getAttribute("href") ?? e.getAttribute("src")).filter((to) => {
+      const at = new URL(to, document.baseURI);
+      return !(at.origin === location.origin && at.pathname.startsWith("/ui/")) && !/^https:\/\/(github\.com|modelcontextprotocol\.io)\//.test(at.href);
+    }),
     inherited: [...Object.keys(Object.prototype), ...Object.keys(Array.prototype)],
     failed: /This page crashed|Could not load this page/.test(document.getElementById("main")?.innerText ?? ""),
   }));
