@@ -45,10 +45,9 @@ async function unharmed(page, where) {
     ran: globalThis.__xss,
     // Elements from the build are in the head; the SVG elements belong to icons.
     markup: [...document.querySelectorAll("body :is(script, img, iframe, object, embed, base, meta, link, style, video, audio, form[action], a[href^='javascript' i], a[href^='data' i], marquee, math)")].map((e) => e.outerHTML.slice(0, 200)),
-    away: [...document.querySelectorAll("a[href], use, [src]")].map((e) => e.getAttribute("href") ?? e.getAttribute("src")).filter((to) => {
-      const at = new URL(to, document.baseURI);
-      return !(at.origin === location.origin && at.pathname.startsWith("/ui/")) && !/^https:\/\/(github\.com|modelcontextprotocol\.io)\//.test(at.href);
-    }),
+    // The build's own files in the head have relative addresses.
+    away: [...document.querySelectorAll("a[href], use, [src]")].map((e) => [e, e.getAttribute("href") ?? e.getAttribute("src")]).filter(([e, to]) =>
+      !/^(\/ui\/|#|https:\/\/(github\.com|modelcontextprotocol\.io)\/)/.test(to) && !(e.closest("head") && /^(\.\.?\/)+(theme\.js|assets\/[\w.-]+)$/.test(to))).map(([, to]) => to),
     inherited: [...Object.keys(Object.prototype), ...Object.keys(Array.prototype)],
     failed: /This page crashed|Could not load this page/.test(document.getElementById("main")?.innerText ?? ""),
   }));
