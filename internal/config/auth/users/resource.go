@@ -39,11 +39,18 @@ func canonicalPath(path string) string {
 	return path
 }
 
-// acceptsAudience reports whether a token with these audiences may be used for a resource.
+// acceptsAudience reports whether a token with these audiences may be used for a resource. A token for MCP addresses is
+// never one for REST: an agent could approve its own calls with it.
 func (s *Settings) acceptsAudience(audiences []string, of *Issuer, resource string) bool {
 	also, accepted := of.Audiences, MCPAudience
 	if resource == apiPath {
 		also, accepted = of.APIAudiences, RESTAudience
+		if slices.ContainsFunc(audiences, func(a string) bool {
+			kind := KindOfAudience(s.PublicURL, a)
+			return kind == MCPAudience || kind == OtherAudience && slices.Contains(of.Audiences, a)
+		}) {
+			return false
+		}
 	}
 	return slices.ContainsFunc(audiences, func(a string) bool {
 		own, ok := strings.CutPrefix(a, s.PublicURL)

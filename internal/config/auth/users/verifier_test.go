@@ -581,3 +581,22 @@ func BenchmarkVerifiedToken(b *testing.B) {
 		}
 	}
 }
+
+// TestAudienceOfBoth: a token that names both an MCP address and REST is accepted only at the MCP address.
+func TestAudienceOfBoth(t *testing.T) {
+	s := &Settings{PublicURL: "https://mcp.example.com"}
+	of := &Issuer{Audiences: []string{"mcp"}, APIAudiences: []string{"rest"}}
+	for _, mcp := range []string{s.PublicURL + "/mcp", "mcp"} {
+		for _, rest := range []string{s.PublicURL + apiPath, "rest"} {
+			if !s.acceptsAudience([]string{rest}, of, apiPath) || !s.acceptsAudience([]string{mcp}, of, "/mcp") {
+				t.Errorf("%s and %s are not accepted alone", rest, mcp)
+			}
+			if s.acceptsAudience([]string{mcp, rest}, of, apiPath) || s.acceptsAudience([]string{rest, mcp}, of, apiPath) {
+				t.Errorf("a token for %s and %s is accepted for REST", mcp, rest)
+			}
+			if !s.acceptsAudience([]string{mcp, rest}, of, "/mcp") {
+				t.Errorf("a token for %s and %s is not accepted at /mcp", mcp, rest)
+			}
+		}
+	}
+}
