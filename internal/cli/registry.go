@@ -65,7 +65,7 @@ func usableOptions(e ops.RegistryEntry) string {
 	return cmp.Or(strings.Join(ids, " "), "none")
 }
 
-// noteRegistryAnswers notes the age of the answers, and what is missing.
+// noteRegistryAnswers notes the age of the answers, and registries that did not answer.
 func noteRegistryAnswers(p *printer, all ops.RegistryEntries) {
 	for _, a := range all.Registries {
 		name := toOneLine(a.Name)
